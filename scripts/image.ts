@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { cacheDir, repositoryRoot } from '#test/support/index.ts'
 import { writeOciArchive } from './image/oci-archive.ts'
+import { nativeFiles } from './image/native-files.ts'
 import { platformOf } from './image/platform.ts'
 import { programFiles } from './image/program-files.ts'
 import { pinnedNodeVersion, runtimeFiles } from './image/runtime-files.ts'
@@ -52,8 +53,10 @@ const nodeVersion = pinnedNodeVersion(repositoryRoot)
 const images = values.arch.split(',').map((name) => {
   const platform = platformOf(name.trim())
   console.error(`collecting the files for ${platform.architecture} ...`)
-  const runtime = runtimeFiles({ platform, nodeVersion, cacheDir: join(cacheDir(), 'image') })
-  return { architecture: platform.architecture, layers: [runtime, ...program], config }
+  const fetched = { platform, cacheDir: join(cacheDir(), 'image') }
+  const runtime = runtimeFiles({ ...fetched, nodeVersion })
+  const native = nativeFiles({ ...fetched, repository: repositoryRoot })
+  return { architecture: platform.architecture, layers: [runtime, native, ...program], config }
 })
 await writeOciArchive(values.out, values.name, images, Number(values.compression))
 console.log(`${values.out}: ${values.name}, ${(statSync(values.out).size / 2 ** 20).toFixed(0)} MiB`)

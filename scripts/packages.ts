@@ -6,7 +6,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { arch } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { repositoryRoot } from '#test/support/index.ts'
+import { cacheDir, repositoryRoot } from '#test/support/index.ts'
+import { nativeFiles } from './image/native-files.ts'
+import { platformOf } from './image/platform.ts'
 import { programFiles } from './image/program-files.ts'
 import { componentsOf } from './packages/components.ts'
 import { writeSingleFile } from './packages/single-file.ts'
@@ -15,12 +17,18 @@ const { version } = JSON.parse(readFileSync(join(repositoryRoot, 'package.json')
 const out = join(repositoryRoot, 'dist/packages')
 const platform = `linux-${arch() === 'x64' ? 'amd64' : arch()}`
 
+const native = nativeFiles({
+  repository: repositoryRoot,
+  platform: platformOf(arch()),
+  cacheDir: join(cacheDir(), 'image'),
+})
+
 const parts: Readonly<Record<string, () => unknown>> = {
   npm: () => run('npm', ['pack', '--silent', '--pack-destination', out]),
   file: () =>
     writeSingleFile({
       node: process.execPath,
-      files: programFiles(repositoryRoot).flat(),
+      files: [...programFiles(repositoryRoot).flat(), ...native],
       version,
       out: join(out, `kcp-${version}-${platform}`),
     }),

@@ -18,6 +18,7 @@ const output = join(root, 'dist/src')
 const entries = [
   'cli/main.ts',
   'cli/test-programs/main.ts',
+  'mover/files/hash-thread.ts',
   'store/sqlite/worker.ts',
   'virtualapi/server/offload/worker.ts',
   'testing/index.ts',

@@ -24,8 +24,9 @@ export const rules: ImportRules = {
     controllers: [...leaves, 'client', 'crds', 'reconcile'],
     gateway: [...leaves, 'client', 'crds', 'network'],
     agent: [...leaves, 'client', 'crds', 'network'],
+    mover: ['apimachinery', 'async', 'network', 'telemetry'],
     syncer: [...leaves, 'client', 'crds', 'placement', 'reconcile'],
-    operator: [...leaves, 'client', 'crds', 'placement', 'reconcile'],
+    operator: [...leaves, 'client', 'crds', 'mover', 'placement', 'reconcile'],
     // Loaded only by the commands that simulate members.
     simulation: [...leaves, 'client', 'controllers', 'crds', 'reconcile', 'store', 'virtualapi'],
     cli: [
@@ -36,6 +37,7 @@ export const rules: ImportRules = {
       'crds',
       'explain',
       'gateway',
+      'mover',
       'network',
       'operator',
       'reconcile',
@@ -90,6 +92,7 @@ export const rules: ImportRules = {
       'adoption autoscaling logical-cluster member-cluster placement projections',
       '.',
     ],
+    mover: ['contract', 'files', 'wire', 'source target', 'program', '.'],
     simulation: ['cluster', 'runtime', 'nodes', 'pods workloads', 'demo', '.'],
     cli: ['process', 'roles', 'across test-programs', 'commands', '.'],
   },

@@ -1,7 +1,9 @@
 // The list of all components of the program, as a CycloneDX 1.6 document. npm's own command refuses packages that
 // `overrides` replaces.
 import { readFileSync } from 'node:fs'
+import { arch } from 'node:os'
 import { join } from 'node:path'
+import { nativePackages } from '../image/native-files.ts'
 
 interface Locked {
   readonly name?: string
@@ -20,6 +22,9 @@ export function componentsOf(repository: string, nodeVersion: string): string {
     ([path, { dev = false, optional = false, link = false }]) =>
       path.startsWith('node_modules/') && !dev && !optional && !link,
   )
+  const here = arch() === 'x64' ? 'amd64' : 'arm64'
+  const native = nativePackages({ repository, platform: { architecture: here } })
+  packages.push(...native.map(([path]): [string, Locked] => [path, lock.packages[path] ?? {}]))
   const node = { type: 'platform', name: 'node', version: nodeVersion, purl: `pkg:generic/node@${nodeVersion}` }
   const document = {
     bomFormat: 'CycloneDX',

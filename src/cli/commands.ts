@@ -29,6 +29,7 @@ import {
   parseCount,
   parseNames,
   parseHost,
+  parseListenAddress,
   parseNodes,
   parsePort,
   parseQuantity,
@@ -77,6 +78,7 @@ export function commands(): readonly Command[] {
       apiserverCommand(),
       gatewayCommand(),
       agentCommand(),
+      moverCommand(),
       completionCommand(),
     ]),
   ]
@@ -494,6 +496,27 @@ function agentCommand(): Command {
     .option('--health-port <port>', 'port of /readyz and /livez, over HTTP', parsePort, 8080)
     .addOption(logLevelOption('info'))
     .action(loadedLate(() => import('./commands/agent.ts')))
+}
+
+/** `kcp mover`: one side of the copy of a volume; the operator starts it in members. */
+function moverCommand(): Command {
+  return new Command('mover')
+    .description('copy a volume to another member, as its source or its target (kcp runs it in members)')
+    .addOption(
+      new Option('--role <role>', 'source: only reads its volume; target: makes its volume equal to that of the source')
+        .choices(['source', 'target'])
+        .makeOptionMandatory(),
+    )
+    .requiredOption('--volume <path>', 'folder where the volume is mounted, or its block device')
+    .option('--block', 'the volume is a block device')
+    .requiredOption('--credentials <dir>', 'folder with tls.crt, tls.key and ca.crt of this party of the move')
+    .addOption(
+      new Option('--listen <address>', 'address and port to listen on, such as 10.0.0.7:8443')
+        .argParser(parseListenAddress)
+        .default({ host: '::', port: 8443 }, ':8443'),
+    )
+    .addOption(logLevelOption('info'))
+    .action(loadedLate(() => import('./commands/mover.ts')))
 }
 
 /** `kcp export CRD...`: an APIExport. */

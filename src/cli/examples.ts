@@ -99,6 +99,10 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   apiserver: ['kcp apiserver --kubeconfig host.kubeconfig'],
   gateway: ['kcp gateway --namespace kcp-system'],
   agent: ['kcp agent', 'kcp agent --kubeconfig lab.kubeconfig --health-port 8081'],
+  mover: [
+    'kcp mover --role source --volume /data --credentials /etc/kcp-mover',
+    'kcp mover --role target --volume /dev/volume --block --credentials /etc/kcp-mover --listen 127.0.0.1:8443',
+  ],
   unregister: ['kcp unregister --kubeconfig host.kubeconfig'],
   'seal-key add': ['kcp seal-key add --host-kubeconfig host.kubeconfig'],
   'seal-key use': ['kcp seal-key use --host-kubeconfig host.kubeconfig'],

@@ -145,6 +145,13 @@ const table: Readonly<Record<string, Row>> = {
   operator: { isLocal: true, misused: [['--log-level', 'loud'], /Allowed choices are debug/] },
   apiserver: { isLocal: true, misused: [['--register', 'some'], /Allowed choices are all/] },
   agent: { isLocal: true, misused: [['--api-port', '99999'], /a port is a number from 0 to 65535/] },
+  mover: {
+    isLocal: true,
+    misused: [
+      ['--role', 'source', '--volume', '/', '--credentials', '/', '--listen', 'here'],
+      /an address to listen on is HOST:PORT or :PORT/,
+    ],
+  },
   gateway: { isLocal: true, misused: [['--max-connections', '-1'], /whole number/] },
   unregister: { isLocal: true, misused: [['--nonsense'], noFlag] },
   'seal-key add': { isLocal: true, misused: [['--nonsense'], noFlag] },

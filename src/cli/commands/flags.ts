@@ -330,6 +330,18 @@ export function parseHost(text: string): string {
   return text
 }
 
+export interface ListenAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/** `HOST:PORT` or `:PORT`, with brackets around an IPv6 address; without a host: all addresses. */
+export function parseListenAddress(text: string): ListenAddress {
+  const [, inner, plain = '', port = ''] = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(text) ?? []
+  if (port === '') throw new InvalidArgumentError('an address to listen on is HOST:PORT or :PORT')
+  return { host: (inner ?? plain) || '::', port: parsePort(port) }
+}
+
 /** A whole number from 0 to 65535. Throws InvalidArgumentError, which commander prints with the flag's name. */
 export function parsePort(text: string): number {
   const port = Number(text)

@@ -1,6 +1,6 @@
 // Certificates with their own key, and with another one.
 import { generateKeyPairSync } from 'node:crypto'
-import { createCertificateAuthority, signCertificate } from '#virtualapi/auth/authn/pki/certificate-authority.ts'
+import { createCertificateAuthority, signCertificate } from '#network/certificates/index.ts'
 
 const times = { notBefore: new Date('2025-01-01'), notAfter: new Date('2100-01-01') }
 const authority = await createCertificateAuthority({ commonName: 'authority', ...times })

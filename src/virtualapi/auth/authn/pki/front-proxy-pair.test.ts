@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { X509Certificate } from 'node:crypto'
-import { createSigningKey } from './certificate-authority.ts'
+import { createSigningKey } from '#network/certificates/index.ts'
 import { frontProxyPair } from './front-proxy-pair.ts'
 
 describe('the front proxy pair of a logical cluster', () => {

@@ -22,7 +22,7 @@ import {
   Version,
 } from '@peculiar/asn1-x509'
 import { createHash, createPrivateKey, createPublicKey, hkdfSync, sign, type KeyObject } from 'node:crypto'
-import type { KeyPair } from './certificate-authority.ts'
+import type { KeyPair } from '#network/certificates/index.ts'
 
 /** The common name of the client certificate, as kubeadm calls it. */
 const frontProxyName = 'front-proxy-client'

@@ -1,4 +1,4 @@
-export * from './certificate-authority.ts'
+export * from '#network/certificates/index.ts'
 export * from './kept-pki.ts'
 export * from './pki.ts'
 export * from './realm-uri.ts'

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock, type Clock } from '#async/index.ts'
-import type { KeyPair } from './certificate-authority.ts'
+import type { KeyPair } from '#network/certificates/index.ts'
 import { createPki, createPkiMaterial, type Pki, type PkiMaterial } from './pki.ts'
 
 const names = ['client-ca.crt', 'client-ca.key', 'serving-ca.crt', 'serving-ca.key', 'service-account.key'] as const

@@ -13,7 +13,7 @@ import {
   signCertificate,
   type KeyPair,
   signKey,
-} from './certificate-authority.ts'
+} from '#network/certificates/index.ts'
 import { agentUri, realmUri, type CertificateRealm } from './realm-uri.ts'
 import { frontProxyPair, type FrontProxyPair } from './front-proxy-pair.ts'
 import * as x509 from '@peculiar/x509'

@@ -21,7 +21,8 @@ export interface SubjectAttributes {
 
 export interface CertificateRequest {
   readonly subject: SubjectAttributes
-  readonly usage: 'client' | 'server'
+  /** `peer`: both client and server, with a key of ECDSA. */
+  readonly usage: 'client' | 'server' | 'peer'
   readonly dnsNames?: readonly string[]
   readonly ipAddresses?: readonly string[]
   readonly uris?: readonly string[]
@@ -38,6 +39,7 @@ const clientAlgorithm = {
 } as const
 const clientAuth = '1.3.6.1.5.5.7.3.2'
 const serverAuth = '1.3.6.1.5.5.7.3.1'
+const usages = { client: [clientAuth], server: [serverAuth], peer: [clientAuth, serverAuth] } as const
 
 /** Creates a self-signed certificate authority. */
 export async function createCertificateAuthority(options: {
@@ -98,7 +100,7 @@ export async function signKey(
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-      new x509.ExtendedKeyUsageExtension([request.usage === 'client' ? clientAuth : serverAuth]),
+      new x509.ExtendedKeyUsageExtension([...usages[request.usage]]),
       await x509.AuthorityKeyIdentifierExtension.create(issuer),
       ...(names.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension(names)]),
     ],

@@ -1,0 +1,1 @@
+export { startMover, type Mover, type MoverOptions } from './start-mover.ts'

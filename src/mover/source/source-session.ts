@@ -1,0 +1,291 @@
+// The source's side of a round: walks the volume as the target asks for it, and sends the files that it wants. Nothing
+// in the volume is changed, and nothing outside of it is read.
+import { hash } from 'node:crypto'
+import { MoverError, protocolVersion } from '#mover/contract/index.ts'
+import { contentDigest, readSmall } from '#mover/files/content.ts'
+import type { HashPool } from '#mover/files/hash-pool.ts'
+import { closeFd, isSystemError, readLinkAt } from '#mover/files/libc.ts'
+import { readAttributes } from '#mover/files/metadata.ts'
+import { isMissing } from '#mover/files/missing.ts'
+import { openContent } from '#mover/files/open-content.ts'
+import { TimeSlices } from '#mover/files/time-slices.ts'
+import type { Volume } from '#mover/files/volume.ts'
+import { namesIn, walk, lostAndFound, type Visit } from '#mover/files/walk.ts'
+import { ByteReader, ByteWriter, violated } from '#mover/wire/bytes.ts'
+import { maxDepth, maxPathBytes, printable, smallFileBytes, writeEnd, writeEntry } from '#mover/wire/entries.ts'
+import { frameTypes, type Frame, type FrameStream } from '#mover/wire/frames.ts'
+import { FileSender, type Want } from './file-sender.ts'
+import { LinkTable } from './survey.ts'
+
+export interface Totals {
+  readonly entries: number
+  readonly bytes: number
+}
+
+export interface SourceSessionOptions {
+  readonly volume: Volume
+  readonly frames: FrameStream
+  readonly pool: HashPool
+  /** Of the last survey or pass. */
+  readonly totals: Totals | undefined
+  /** Called with the bound that the target asks for. */
+  readonly onBandwidth: (bytesPerSecond: number) => void
+}
+
+const entriesFrameBytes = 1 << 15
+/** Inodes with several names of which not all were seen; each takes some 200 bytes here and its path in the target. */
+const maxOpenLinks = 1_000_000
+const maxQueuedWants = 1024
+const maxQueuedHashFrames = 4096
+
+/** Answers a target until it is done. Resolves with the totals of its last pass. */
+export async function serveTarget(options: SourceSessionOptions): Promise<Totals | undefined> {
+  const session = new SourceSession(options)
+  return session.run()
+}
+
+class SourceSession {
+  readonly #options: SourceSessionOptions
+  readonly #frames: FrameStream
+  readonly #sender: FileSender
+  #credit = 0
+  #credited: PromiseWithResolvers<undefined> | undefined
+  #wants: Want[] = []
+  #wanted: PromiseWithResolvers<undefined> | undefined
+  #isPassing = false
+  #totals: Totals | undefined
+
+  constructor(options: SourceSessionOptions) {
+    this.#options = options
+    this.#frames = options.frames
+    this.#sender = new FileSender(options)
+    this.#totals = options.totals
+  }
+
+  async run(): Promise<Totals | undefined> {
+    const failed = Promise.withResolvers<never>()
+    const fail = (error: unknown): void => {
+      failed.reject(error)
+      this.#credited?.reject(error)
+      this.#wanted?.reject(error)
+      this.#sender.fail(error)
+    }
+    failed.promise.catch(() => undefined)
+    const sending = this.#send().catch(fail)
+    try {
+      await Promise.race([this.#listen(fail), failed.promise])
+      return this.#totals
+    } catch (error) {
+      fail(error)
+      throw error
+    } finally {
+      fail(new MoverError('Cancelled', 'the round has ended'))
+      await sending
+    }
+  }
+
+  async #listen(fail: (error: unknown) => void): Promise<void> {
+    let isGreeted = false
+    for await (const frame of this.#frames.frames()) {
+      if (frame.type === frameTypes.done) return
+      if (frame.type === frameTypes.hello) {
+        if (isGreeted) throw violated('a second greeting')
+        isGreeted = true
+        this.#greet(frame)
+        continue
+      }
+      if (!isGreeted) throw violated('a frame before its greeting')
+      this.#hear(frame, fail)
+    }
+  }
+
+  #hear({ type, body }: Frame, fail: (error: unknown) => void): void {
+    const from = new ByteReader(body)
+    if (type === frameTypes.pass) {
+      if (this.#isPassing) throw violated('a pass within a pass')
+      this.#isPassing = true
+      this.#pass(from.u8() === 1).catch(fail)
+    } else if (type === frameTypes.credit) {
+      this.#credit += from.u32()
+      if (this.#credit > 1 << 26) throw violated('a credit without end')
+      this.#credited?.resolve(undefined)
+      this.#credited = undefined
+    } else if (type === frameTypes.want) {
+      if (this.#wants.length >= maxQueuedWants) throw violated('too many requests at a time')
+      const want = { number: from.u32(), isPartial: from.u8() === 1, path: Buffer.from(from.rest()) }
+      this.#sender.expect(want)
+      this.#wants.push(want)
+      this.#wanted?.resolve(undefined)
+      this.#wanted = undefined
+    } else if (type === frameTypes.hashes) {
+      if (this.#sender.queuedHashes >= maxQueuedHashFrames) throw violated('too many hashes at a time')
+      this.#sender.hear(from)
+    } else throw violated(`a frame of type ${type}`)
+  }
+
+  #greet({ body }: Frame): void {
+    const from = new ByteReader(body)
+    const version = from.u16()
+    if (version !== protocolVersion)
+      throw new MoverError(
+        'Unsupported',
+        `the target speaks version ${version} of the protocol, the source ${protocolVersion}`,
+      )
+    const bandwidth = from.size()
+    if (bandwidth > 0) this.#options.onBandwidth(bandwidth)
+    const { volume } = this.#options
+    const { entries = 0, bytes = 0 } = this.#totals ?? {}
+    const hello = new ByteWriter()
+      .u16(protocolVersion)
+      .u8(volume.kind === 'block' ? 1 : 0)
+      .size(volume.size)
+    hello
+      .u8(isEmptyVolume(volume) ? 1 : 0)
+      .size(entries)
+      .size(bytes)
+    this.#frames.sendNow(frameTypes.hello, hello.take())
+  }
+
+  async #pass(hasDigests: boolean): Promise<void> {
+    const { volume } = this.#options
+    const totals = volume.kind === 'block' ? await this.#passDevice(hasDigests) : await this.#passFolder(hasDigests)
+    this.#totals = totals
+    this.#isPassing = false
+    await this.#frames.send(frameTypes.passed, new ByteWriter().u32(totals.entries).size(totals.bytes).take())
+  }
+
+  async #passDevice(hasDigests: boolean): Promise<Totals> {
+    const { volume, pool } = this.#options
+    const { fd, size } = volume
+    if (hasDigests) {
+      const digest = await contentDigest(pool, fd, size, () => undefined)
+      if (digest === undefined) throw new MoverError('SourceChanged', 'the device has become smaller')
+      await this.#frames.send(frameTypes.digest, new ByteWriter().u32(1).raw(digest).take())
+    }
+    return { entries: 1, bytes: size }
+  }
+
+  async #passFolder(hasDigests: boolean): Promise<Totals> {
+    const slices = new TimeSlices()
+    const links = new LinkTable()
+    const to = new ByteWriter(entriesFrameBytes)
+    let [entries, bytes] = [0, 0]
+    const flush = async (): Promise<void> => {
+      if (to.length === 0) return
+      const body = to.take()
+      await this.#spend(body.length)
+      await this.#frames.send(frameTypes.entries, body)
+    }
+    const steps = walk(this.#options.volume.fd, { maxDepth, maxPathBytes, onSkipped: skipped })
+    for (const step of steps) {
+      if ('left' in step) writeEnd(to)
+      else {
+        entries++
+        bytes += step.entry.stat.kind === 'file' ? step.entry.stat.size : 0
+        const isLarge = this.#write(to, step.entry, { links, hasDigests })
+        if (isLarge) {
+          await flush()
+          await this.#sendDigest(step.entry, entries)
+        }
+      }
+      if (to.length >= entriesFrameBytes) await flush()
+      if (slices.isOver()) {
+        // What was found until now may need work of the target, which waits for it.
+        await flush()
+        await slices.rest()
+      }
+    }
+    await flush()
+    return { entries, bytes }
+  }
+
+  /** Writes an entry; true if its digest has to follow. */
+  #write(to: ByteWriter, visit: Visit, { links, hasDigests }: { links: LinkTable; hasDigests: boolean }): boolean {
+    const { folder, name, stat, depth } = visit
+    const hasNames = stat.links > 1 && stat.kind !== 'directory'
+    const target = stat.kind === 'symlink' ? tryReadLink(folder, name) : undefined
+    if (stat.kind === 'symlink' && target === undefined) return false
+    const { link, isFirst, isLast } = hasNames ? links.see(stat) : { link: 0, isFirst: true, isLast: false }
+    if (links.size > maxOpenLinks)
+      throw new MoverError('Unsupported', `more than ${maxOpenLinks} files have further names outside of what was read`)
+    const { kept } = readAttributes(folder, depth === 0 ? undefined : name)
+    const needsDigest = hasDigests && isFirst && stat.kind === 'file'
+    const digest = needsDigest && stat.size <= smallFileBytes ? smallDigest(visit) : undefined
+    writeEntry(to, stat, kept, { name, link, isLastLink: isLast, digest, ...(target && { target }) })
+    return needsDigest && digest === undefined
+  }
+
+  async #sendDigest({ folder, name, stat, path }: Visit, number: number): Promise<void> {
+    const fd = openContent(folder, name)
+    const digest =
+      fd === undefined
+        ? undefined
+        : await contentDigest(this.#options.pool, fd, stat.size, () => undefined).finally(() => closeFd(fd))
+    if (digest === undefined) throw changed(path())
+    await this.#frames.send(frameTypes.digest, new ByteWriter().u32(number).raw(digest).take())
+  }
+
+  /** Waits until the target has room for this many bytes of entries. */
+  async #spend(bytes: number): Promise<void> {
+    while (this.#credit < bytes) {
+      if (this.#frames.failure !== undefined) throw this.#frames.failure
+      this.#credited = Promise.withResolvers()
+      await this.#credited.promise
+    }
+    this.#credit -= bytes
+  }
+
+  async #send(): Promise<void> {
+    for (;;) {
+      const want = this.#wants.shift()
+      if (want === undefined) {
+        this.#wanted = Promise.withResolvers()
+        await this.#wanted.promise
+      } else await this.#sender.send(want)
+    }
+  }
+}
+
+function skipped(path: Buffer, reason: 'other file system' | 'unreadable' | 'too deep'): void {
+  // The survey names it. A folder that is left out without a word would be deleted in the target.
+  if (reason === 'other file system') return
+  const where = printable(path)
+  if (reason === 'too deep')
+    throw new MoverError(
+      'Unsupported',
+      `the folder is nested too deeply (more than ${maxDepth} folders or ${maxPathBytes} bytes)`,
+      { path: where },
+    )
+  throw new MoverError('SourceUnreadable', 'the source mover may not read the folder', { path: where })
+}
+
+export function isEmptyVolume({ kind, fd }: Volume): boolean {
+  if (kind === 'block') return false
+  for (const name of namesIn(fd)) if (!name.equals(lostAndFound)) return false
+  return true
+}
+
+function changed(path: Buffer): MoverError {
+  return new MoverError('SourceChanged', 'the file changed while it was compared', { path: printable(path) })
+}
+
+function tryReadLink(folder: number, name: Buffer): Buffer | undefined {
+  try {
+    return readLinkAt(folder, name)
+  } catch (error) {
+    if (isMissing(error) || isSystemError(error, 'EINVAL')) return undefined
+    throw error
+  }
+}
+
+function smallDigest({ folder, name, stat, path }: Visit): Buffer | undefined {
+  const fd = openContent(folder, name)
+  if (fd === undefined) throw changed(path())
+  try {
+    const content = readSmall(fd, stat.size)
+    if (content === undefined) throw changed(path())
+    return hash('sha256', content, 'buffer')
+  } finally {
+    closeFd(fd)
+  }
+}
