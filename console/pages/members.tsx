@@ -2,7 +2,7 @@
 import { useSignal, type Signal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { useEffect, useMemo } from 'preact/hooks'
-import { agentPhase, memberState, placedOn, type MemberCluster } from '#crds/index.ts'
+import { memberState, placedOn, waitingAgent, type MemberCluster } from '#crds/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { follow, type FollowState } from '#console/kube/follow.ts'
 import { ObjectStore } from '#console/kube/object-store.ts'
@@ -196,14 +196,16 @@ function StateButtons({ member, home }: { readonly member: MemberCluster; readon
 function WaitingAgent({ member, home }: { readonly member: MemberCluster; readonly home: string }): JSX.Element | null {
   const isOpen = useSignal(false)
   const error = useSignal('')
-  if (agentPhase(member, Date.now()) !== 'WaitingForApproval') return null
+  const waiting = waitingAgent(member, Date.now())
+  if (waiting === undefined) return null
   const { name, resourceVersion } = member.metadata
-  const { key = '', token = '', askedAt, claims = {} } = member.status?.agent ?? {}
+  const { key, askedAt, approval } = waiting
+  const { claims = {} } = member.status?.agent ?? {}
   const approve = async (): Promise<void> => {
     isOpen.value = false
     try {
       // With the revision that is shown: another agent may have asked meanwhile.
-      await patchMember(home, name, { metadata: { resourceVersion }, spec: { agent: { approval: { token, key } } } })
+      await patchMember(home, name, { metadata: { resourceVersion }, spec: { agent: { approval } } })
     } catch (caught) {
       error.value = messageOf(caught)
     }

@@ -19,8 +19,14 @@ export interface CertificateQuestion {
 export type CertificateAnswer =
   | { readonly kind: 'issued'; readonly certificate: string }
   | { readonly kind: 'waiting'; readonly message: string }
-  /** `isProof`: the installation does not accept the token or the certificate. */
-  | { readonly kind: 'refused'; readonly isProof: boolean; readonly message: string; readonly afterMs: number }
+  /** `isProof`: the installation does not accept the token or the certificate; `isForbidden`: it does, but not the key. */
+  | {
+      readonly kind: 'refused'
+      readonly isProof: boolean
+      readonly isForbidden: boolean
+      readonly message: string
+      readonly afterMs: number
+    }
 
 const timeoutMs = 30_000
 const maxAnswerBytes = 64 * 1024
@@ -43,7 +49,8 @@ export async function askForCertificate(
       return { kind: 'issued', certificate: value['certificate'] }
     if (status === 202) return { kind: 'waiting', message }
     const isProof = status === 401 || status === 403
-    return { kind: 'refused', isProof, message: `${status}: ${message}`, afterMs: retryAfter * 1000 }
+    const refusal = { isProof, isForbidden: status === 403, message: `${status}: ${message}` }
+    return { kind: 'refused', ...refusal, afterMs: retryAfter * 1000 }
   } finally {
     clearTimeout(timer)
     agent.destroy()

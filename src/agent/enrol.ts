@@ -1,10 +1,11 @@
-// Keeps the agent's certificate: asks for the first one with the one-time token, renews it at two thirds of its life,
-// and begins again when an admin joins the member with another token. Says in the log and in Events why it waits.
+// Keeps the agent's certificate: asks for the first one with the one-time token, renews it with a new key at two thirds
+// of its life, asks an admin when it has expired, and begins again when an admin joins the member with another token.
+// Says in the log and in Events why it waits.
 import { sleep, type Clock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import type { AgentClaims } from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
-import { fingerprintOf, requireOwnCertificate, signingRequest, timesOf } from './agent-key.ts'
+import { fingerprintOf, newAgentKey, requireOwnCertificate, signingRequest, timesOf } from './agent-key.ts'
 import { askForCertificate, type CertificateAnswer } from './ask-for-certificate.ts'
 import type { ClientCertificate } from './dial.ts'
 import { readJoinSettings, type JoinSettings } from './join-settings.ts'
@@ -33,6 +34,9 @@ export interface EnrolState {
   readonly reason: 'Enrolled' | 'Renewed' | 'WaitingForApproval' | 'Refused' | 'Unreachable' | 'NotConfigured'
   readonly message: string
 }
+
+/** What a certificate is asked for with: the token, the present certificate, or the one that has expired. */
+type Asking = 'first' | 'renewal' | 'readmission'
 
 const defaultLookMs = 15_000
 /** Milliseconds between two questions whether an admin has approved the key. */
@@ -84,31 +88,37 @@ class Enrolment {
       this.#failures = 0
       return Math.min(lookMs, times.dueMs - clock.now())
     }
-    return await this.#ask(settings, identity, isUsable)
+    const asking = isUsable ? 'renewal' : times === undefined ? 'first' : 'readmission'
+    return await this.#ask(settings, identity, asking)
   }
 
-  async #ask(settings: JoinSettings, identity: KeptIdentity, isRenewal: boolean): Promise<number> {
+  async #ask(settings: JoinSettings, identity: KeptIdentity, asking: Asking): Promise<number> {
     const { claims, signal } = this.#options
-    const { key, certificate } = identity
-    const { member } = settings
-    const answer = await askForCertificate(
-      {
-        settings,
-        signingRequest: await signingRequest(key, member),
-        claims: await claims(signal),
-        ...(isRenewal && certificate !== undefined && { client: { certificate, key } }),
-      },
-      signal,
-    )
-    return await this.#take(answer, settings, { identity, isRenewal })
+    const { key: present, certificate } = identity
+    const told = await claims(signal)
+    const askFor = async (key: string): Promise<CertificateAnswer> =>
+      await askForCertificate(
+        {
+          settings,
+          signingRequest: await signingRequest(key, settings.member),
+          claims: told,
+          ...(certificate !== undefined && { client: { certificate, key: present } }),
+        },
+        signal,
+      )
+    const key = asking === 'renewal' ? newAgentKey() : present
+    const answer = await askFor(key)
+    // An installation from before keys were renewed, too, refuses every key but the present one.
+    if (key !== present && answer.kind === 'refused' && answer.isForbidden)
+      return await this.#take(await askFor(present), settings, { identity, key: present, asking })
+    return await this.#take(answer, settings, { identity, key, asking })
   }
 
   async #take(
     answer: CertificateAnswer,
     settings: JoinSettings,
-    { identity, isRenewal }: { readonly identity: KeptIdentity; readonly isRenewal: boolean },
+    { identity, key, asking }: { readonly identity: KeptIdentity; readonly key: string; readonly asking: Asking },
   ): Promise<number> {
-    const { key } = identity
     switch (answer.kind) {
       case 'waiting': {
         this.#failures = 0
@@ -117,22 +127,27 @@ class Enrolment {
         return approvalMs * (0.8 + Math.random() * 0.4)
       }
       case 'refused':
-        return await this.#failed('Refused', this.#adviceOn(answer, isRenewal), answer.afterMs)
+        return await this.#failed('Refused', this.#adviceOn(answer, asking), answer.afterMs)
       case 'issued': {
         requireOwnCertificate(answer.certificate, key, settings.member)
-        await this.#store.keep(identity, answer.certificate, this.#options.signal)
+        const { certificate } = answer
+        const isKept = await this.#store.keep(identity, { certificate, key }, this.#options.signal)
         this.#failures = 0
-        this.#use(settings, { certificate: answer.certificate, key })
-        const message = `the certificate of member "${settings.member}" is valid until ${new Date(timesOf(answer.certificate).endMs).toISOString()}`
-        await this.#tell({ type: 'Normal', reason: isRenewal ? 'Renewed' : 'Enrolled', message })
+        // Another replica was faster: the next step uses what it has kept.
+        if (!isKept) return 0
+        this.#use(settings, { certificate, key })
+        const message = `the certificate of member "${settings.member}" is valid until ${new Date(timesOf(certificate).endMs).toISOString()}`
+        await this.#tell({ type: 'Normal', reason: asking === 'renewal' ? 'Renewed' : 'Enrolled', message })
         return 0
       }
     }
   }
 
-  #adviceOn({ isProof, message }: Extract<CertificateAnswer, { kind: 'refused' }>, isRenewal: boolean): string {
+  #adviceOn({ isProof, message }: Extract<CertificateAnswer, { kind: 'refused' }>, asking: Asking): string {
     if (!isProof) return `the installation answers ${message}`
-    return isRenewal
+    if (asking === 'readmission')
+      return `the certificate has expired, and the installation gives no other one for it (${message}): run kcp member join --pull again, and apply what it prints`
+    return asking === 'renewal'
       ? `the installation does not renew the certificate, which may have been revoked (${message}): run kcp member join --pull again`
       : `the installation does not accept the token (${message}): run kcp member join --pull again, and apply what it prints`
   }

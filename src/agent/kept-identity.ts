@@ -44,9 +44,13 @@ export class IdentityStore {
     }
   }
 
-  /** Keeps a new certificate, unless another replica has kept something meanwhile. */
-  async keep({ resourceVersion }: KeptIdentity, certificate: string, signal: AbortSignal): Promise<void> {
-    await this.#patch(resourceVersion, { [fields.certificate]: certificate }, signal)
+  /** Keeps a new certificate with its key. False if another replica has kept something meanwhile, which counts. */
+  async keep(
+    { resourceVersion }: KeptIdentity,
+    { certificate, key }: { readonly certificate: string; readonly key: string },
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    return await this.#patch(resourceVersion, { [fields.certificate]: certificate, [fields.key]: key }, signal)
   }
 
   async #read(signal: AbortSignal): Promise<KeptIdentity | undefined> {
@@ -68,10 +72,11 @@ export class IdentityStore {
     await this.#client.create(secrets, secret, { signal }).catch(tolerate('AlreadyExists'))
   }
 
-  async #patch(resourceVersion: string, data: Record<string, string | null>, signal: AbortSignal): Promise<void> {
+  async #patch(resourceVersion: string, data: Record<string, string | null>, signal: AbortSignal): Promise<boolean> {
     const ref = { namespace: this.#namespace, name }
     const patch = { metadata: { resourceVersion }, data: encoded(data) }
-    await this.#client.patch(secrets, ref, 'merge', patch, { signal }).catch(tolerate('Conflict'))
+    const written = await this.#client.patch(secrets, ref, 'merge', patch, { signal }).catch(tolerate('Conflict'))
+    return written !== undefined
   }
 }
 

@@ -24,6 +24,8 @@ export interface AgentApproval {
   token: string
   /** The fingerprint of the agent's key. */
   key: string
+  /** The certificate that has expired, and for which the agent gets another one. */
+  certificate?: string
 }
 
 /** status.agent: written by the API server when agents ask for certificates. */
@@ -36,10 +38,21 @@ export interface AgentStatus {
   askedAt?: string
   /** What the agent says about its member: a claim, not evidence. */
   claims?: AgentClaims
-  /** The certificates that are valid; the newest comes last. */
+  /** The certificates that are valid, and those that may have expired only a while ago; the newest comes last. */
   certificates?: AgentCertificate[]
+  /** The newest certificate that the agent has used: older ones open nothing any more. */
+  used?: string
+  /** The agent was away for longer than its certificate is valid, and asks for another one. */
+  readmission?: AgentReadmission
   /** The agent's connection to us. */
   tunnel?: AgentTunnel
+}
+
+export interface AgentReadmission {
+  /** The certificate that has expired. */
+  certificate: string
+  /** When the agent asked first. */
+  askedAt: string
 }
 
 /** What is known of a tunnel since it was opened or refused last. */
@@ -72,6 +85,8 @@ export interface AgentCertificate {
   fingerprint: string
   /** RFC 3339. */
   expires: string
+  /** The fingerprint of its key; absent: the key that was shown with the token. */
+  key?: string
 }
 
 /** A MemberCluster, as far as its agent is concerned. */
@@ -82,6 +97,12 @@ interface WithAgent {
 
 /** The port of an agent at which pods reach their API. */
 export const agentApiPort = 6443
+
+/**
+ * How long after its end a certificate may still ask for another one, which an admin approves. It is bounded, because a
+ * key that was stolen from an old backup must become worthless by itself.
+ */
+export const readmissionMs = 90 * 24 * 60 * 60_000
 
 /** The longest life of a token. */
 export const maxTokenMs = 24 * 60 * 60_000
@@ -112,6 +133,8 @@ export type AgentPhase =
   | 'Enrolled'
   /** All certificates of the agent have expired. */
   | 'CertificateExpired'
+  /** The same, and the agent asks for another one; an admin has to approve that. */
+  | 'WaitingForReadmission'
   /** An admin has revoked the agent, or has never given it a token. */
   | 'NotGranted'
 
@@ -126,7 +149,52 @@ export function agentPhase(member: DeepReadonly<WithAgent>, nowMs: number): Agen
   if (!isApproved(member)) return isOver ? 'ApprovalExpired' : 'WaitingForApproval'
   const { certificates = [] } = agent
   if (certificates.length === 0) return isOver ? 'ApprovalExpired' : 'Approved'
-  return certificates.some(({ expires }) => Date.parse(expires) > nowMs) ? 'Enrolled' : 'CertificateExpired'
+  if (certificates.some(({ expires }) => Date.parse(expires) > nowMs)) return 'Enrolled'
+  if (agent.readmission === undefined) return 'CertificateExpired'
+  return isReadmitted(member) ? 'Approved' : 'WaitingForReadmission'
+}
+
+/** An agent that waits for an admin. */
+export interface WaitingAgent {
+  /** The fingerprint of the key that asks: keys are renewed with certificates. */
+  readonly key: string
+  readonly askedAt: string
+  /** spec.agent.approval for it: it means nothing for another agent, whatever has happened meanwhile. */
+  readonly approval: { readonly token: string; readonly key: string; readonly certificate: string | null }
+}
+
+/** The agent that waits for an admin; undefined if none does. */
+export function waitingAgent(member: DeepReadonly<WithAgent>, nowMs: number): WaitingAgent | undefined {
+  const phase = agentPhase(member, nowMs)
+  const { key = '', token = '', askedAt = '', readmission } = member.status?.agent ?? {}
+  if (phase === 'WaitingForApproval') return { key, askedAt, approval: { token, key, certificate: null } }
+  if (phase !== 'WaitingForReadmission' || readmission === undefined) return undefined
+  const { certificate } = readmission
+  const shown = agentKeyOf(member.status?.agent, certificate) ?? ''
+  return { key: shown, askedAt: readmission.askedAt, approval: { token, key, certificate } }
+}
+
+/** Whether an admin has approved another certificate for the one that has expired. */
+export function isReadmitted({ spec, status }: DeepReadonly<WithAgent>): boolean {
+  const asked = status?.agent?.readmission?.certificate
+  return asked !== undefined && spec?.agent?.approval?.certificate === asked
+}
+
+/** The fingerprint of the key of a certificate of the agent; without one, of its newest. */
+export function agentKeyOf(agent: DeepReadonly<AgentStatus> | undefined, certificate?: string): string | undefined {
+  const { certificates = [], key } = agent ?? {}
+  const found =
+    certificate === undefined
+      ? certificates.at(-1)
+      : certificates.find(({ fingerprint }) => fingerprint === certificate)
+  return found?.key ?? key
+}
+
+/** Whether the agent has not used a newer certificate than this one. */
+export function isNotReplaced(agent: DeepReadonly<AgentStatus> | undefined, fingerprint: string): boolean {
+  const { certificates = [], used } = agent ?? {}
+  const place = (of: string | undefined): number => certificates.findIndex((one) => one.fingerprint === of)
+  return place(fingerprint) >= place(used)
 }
 
 /** Whether an admin has approved the key that was shown with the present token. */
@@ -173,6 +241,10 @@ export const agentGrantSchema: JsonSchema = {
       properties: {
         token: { ...hash, description: 'SHA-256 of the token that the agent has shown.' },
         key: { ...keyFingerprint, description: 'The fingerprint of the key.' },
+        certificate: {
+          ...hash,
+          description: 'SHA-256 of the certificate that has expired, and for which the agent gets another one.',
+        },
       },
     },
   },
@@ -192,7 +264,7 @@ export const agentStatusSchema: JsonSchema = {
     },
     certificates: {
       type: 'array',
-      description: 'The certificates that are valid.',
+      description: 'The certificates that are valid, and the last one for a while after its end.',
       maxItems: maxAgentCertificates,
       'x-kubernetes-list-type': 'atomic',
       items: {
@@ -201,7 +273,18 @@ export const agentStatusSchema: JsonSchema = {
         properties: {
           fingerprint: { ...hash, description: 'SHA-256 of the certificate.' },
           expires: { type: 'string', format: 'date-time' },
+          key: { ...keyFingerprint, description: 'The fingerprint of its key.' },
         },
+      },
+    },
+    used: { ...hash, description: 'The newest certificate that the agent has used: older ones open nothing any more.' },
+    readmission: {
+      type: 'object',
+      description: 'The agent was away for too long, and asks for another certificate.',
+      required: ['certificate', 'askedAt'],
+      properties: {
+        certificate: { ...hash, description: 'SHA-256 of the certificate that has expired.' },
+        askedAt: { type: 'string', format: 'date-time', description: 'When it asked first.' },
       },
     },
     tunnel: {

@@ -174,6 +174,7 @@ export const memberClusterConditions = [
   'SyncFailing',
   'APIsExported',
   'GatewayReady',
+  'CertificateValid',
 ] as const
 
 export const memberClusterKind: Kind = {

@@ -60,7 +60,9 @@ const remedies: Readonly<Record<string, string>> = {
   TokenExpired: "make another token: run 'kcp member join NAME --pull' again",
   WaitingForApproval: 'let the agent in: kcp member approve NAME',
   ApprovalExpired: "make another token: run 'kcp member join NAME --pull' again",
-  CertificateExpired: "let the agent in again: run 'kcp member join NAME --pull'",
+  CertificateExpired: 'start the cluster or its agent, then let it in again: kcp member approve NAME',
+  WaitingForReadmission: 'let the agent in again: kcp member approve NAME',
+  NotRenewed: 'see the log of Deployment kcp-agent in the member',
   AgentTooOld: 'in the member: kubectl -n kcp-system set image deployment/kcp-agent agent=IMAGE',
   AgentTooNew:
     'update the installation, or in the member: kubectl -n kcp-system set image deployment/kcp-agent agent=IMAGE',

@@ -101,10 +101,14 @@ async function admit(host: Cluster, logicalCluster: string, user: string): Promi
   await host.kubectl(['apply', '-f', '-'], { input: { apiVersion: 'v1', kind: 'List', items } })
 }
 
-/** Runs `kcp start` with these extra flags, without a host, listening where pods of the members can reach it. */
+/**
+ * Runs `kcp start` with these extra flags, without a host, listening where pods of the members can reach it.
+ * `command`: another program than `bin/kcp` of this checkout.
+ */
 export async function installWithoutHost(
   { east }: Pick<Lab, 'east'>,
   flagsOfStart: readonly string[] = [],
+  { command }: { readonly command?: string } = {},
 ): Promise<Installation> {
   const dir = await mkdtemp(join(tmpdir(), 'kcp-e2e-'))
   const rootDir = join(dir, 'root')
@@ -122,7 +126,7 @@ export async function installWithoutHost(
     east.hostAddress,
     ...flagsOfStart,
   ]
-  const kcp = await startKcp(args)
+  const kcp = await startKcp(args, { ...(command !== undefined && { command }) })
   await printed(kcp, 'kcp is ready')
   const flags = ['--root-dir', rootDir]
   return {

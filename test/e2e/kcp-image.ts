@@ -13,11 +13,15 @@ export async function importKcp(cluster: Cluster): Promise<void> {
   await known
 }
 
-async function importInto({ name, node }: Cluster): Promise<void> {
+/** `root`: the checkout whose build the image has. */
+export async function importInto(
+  { name, node }: Cluster,
+  { image = kcpImage, root = repositoryRoot }: { readonly image?: string; readonly root?: string } = {},
+): Promise<void> {
   const archive = join(cacheDir(), 'images', `kcp-e2e-${name}-${process.pid}.tar`)
   try {
-    const build = ['scripts/image.ts', '--name', kcpImage, '--out', archive, '--compression', '0']
-    await runCommand(process.execPath, build, { cwd: repositoryRoot })
+    const build = ['scripts/image.ts', '--name', image, '--out', archive, '--compression', '0']
+    await runCommand(process.execPath, build, { cwd: root })
     await node?.importImages(archive)
   } finally {
     await runCommand('rm', ['-f', archive])

@@ -1,14 +1,16 @@
 // The certificate of an agent over its whole life, with the agent's clock in the test's hand.
 import { expect } from 'chai'
-import { X509Certificate } from 'node:crypto'
+import { createPublicKey, X509Certificate } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { WebSocket } from 'ws'
+import type { ClientCertificate } from '#agent/dial.ts'
 import { keepCertificate, type EnrolState } from '#agent/enrol.ts'
 import { requireOwnCertificate } from '#agent/agent-key.ts'
 import type { GroupVersionResource } from '#apimachinery/meta/index.ts'
 import { createClient, httpTransport, loadKubeconfig, type KubeClient } from '#client/index.ts'
-import { memberClusters, systemNamespace, type MemberCluster } from '#crds/index.ts'
+import { memberClusters, systemNamespace, waitingAgent, type MemberCluster } from '#crds/index.ts'
 import { startSimulatedMember } from '#simulation/index.ts'
 import { joinByPull } from '#syncer/index.ts'
 import { silentLogger } from '#telemetry/index.ts'
@@ -26,7 +28,7 @@ describe('the certificate of an agent', function () {
   let served: ServedApi
   let member: KubeClient
   let nowMs = Date.now()
-  const used: { readonly certificate: string; readonly key: string }[] = []
+  const used: ClientCertificate[] = []
   const told: EnrolState[] = []
 
   before(async () => {
@@ -84,8 +86,32 @@ describe('the certificate of an agent', function () {
         await member.patch(gvr, ref, 'apply', object, { fieldManager: 'test', force: true, signal })
     }
   }
+  const patchAgent = (agent: object) =>
+    served.root.patch(
+      memberClusters,
+      { name: 'paris' },
+      'merge',
+      { status: { agent } },
+      { subresource: 'status', signal },
+    )
   const agentOf = async () =>
     (await served.root.get<MemberCluster>(memberClusters, { name: 'paris' }, { signal })).status?.agent
+  const fingerprintOf = (certificate: string): string =>
+    new X509Certificate(certificate).fingerprint256.replaceAll(':', '').toLowerCase()
+  /** Tries to open a tunnel: `open`, or the status of the answer. */
+  const opens = async ({ certificate: cert, key }: ClientCertificate): Promise<string> => {
+    const url = `wss://127.0.0.1:${served.port}/services/agent/paris/tunnel?session=control`
+    const webSocket = new WebSocket(url, { cert, key, ca: served.pki.servingCa })
+    const { promise, resolve } = Promise.withResolvers<string>()
+    webSocket.on('error', () => undefined)
+    webSocket.once('open', () => resolve('open'))
+    webSocket.once('unexpected-response', (_, response) => resolve(String(response.statusCode)))
+    try {
+      return await promise
+    } finally {
+      webSocket.terminate()
+    }
+  }
   const until = (count: number): Promise<unknown> =>
     waitFor(() => used.length === count, { what: `${count} certificates`, deadlineMs: 10_000 })
 
@@ -98,17 +124,26 @@ describe('the certificate of an agent', function () {
     expect(told.at(-1)?.reason).to.equal('Enrolled')
   })
 
-  it('is renewed for the same key at two thirds of its life, not before', async () => {
+  it('is renewed for another key at two thirds of its life, not before, and replaces the old one when it is used', async () => {
     nowMs = Date.now() + 4 * day
     await new Promise((resolve) => setTimeout(resolve, 500))
     expect(used.length).to.equal(1)
     nowMs = Date.now() + 4.8 * day
     await until(2)
-    expect(used[1]?.key).to.equal(used[0]?.key)
+    expect(used[1]?.key).to.not.equal(used[0]?.key)
     expect(told.at(-1)?.reason).to.equal('Renewed')
     const valid = (await agentOf())?.certificates?.map(({ fingerprint }) => fingerprint)
-    for (const { certificate } of used)
-      expect(valid).to.include(new X509Certificate(certificate).fingerprint256.replaceAll(':', '').toLowerCase())
+    for (const { certificate } of used) expect(valid).to.include(fingerprintOf(certificate))
+    const [before, after] = used as [ClientCertificate, ClientCertificate]
+    // Until the agent has used the new one, it may have lost it.
+    expect(await opens(before)).to.equal('open')
+    expect(await opens(after)).to.equal('open')
+    await waitFor(async () => (await agentOf())?.used === fingerprintOf(after.certificate), {
+      what: 'the new certificate to be the one in use',
+      deadlineMs: 10_000,
+    })
+    expect(await opens(before)).to.equal('401')
+    expect(await opens(after)).to.equal('open')
   })
 
   it('is asked for again, with another key, when the member joins with another token', async () => {
@@ -117,6 +152,44 @@ describe('the certificate of an agent', function () {
     await until(count + 1)
     expect(used.at(-1)?.key).to.not.equal(used[0]?.key)
     expect((await agentOf())?.certificates?.length).to.equal(1)
+  })
+
+  it('is given again to an agent that was away for too long, once an admin has approved it', async () => {
+    const count = used.length
+    // The agent's certificate is replaced by one that has expired, as if it had been off.
+    const { key } = used.at(-1) ?? { key: '' }
+    const uid = (await served.root.get<MemberCluster>(memberClusters, { name: 'paris' }, { signal })).metadata.uid ?? ''
+    const publicKey = createPublicKey(key).export({ type: 'spki', format: 'der' })
+    const expired = await served.pki.signAgentKey({ member: 'paris', uid, publicKey, seconds: -2 * 24 * 3600 })
+    const expires = new Date(Date.now() - 2 * day).toISOString().replace(/\.\d+/, '')
+    const certificates = [{ fingerprint: fingerprintOf(expired), expires }]
+    await patchAgent({ certificates, used: null })
+    await member.patch(
+      { group: '', version: 'v1', resource: 'secrets' },
+      { namespace: systemNamespace, name: 'kcp-agent' },
+      'merge',
+      { data: { 'tls.crt': Buffer.from(expired).toString('base64') } },
+      { signal },
+    )
+    const waiting = await waitFor(
+      async () =>
+        waitingAgent(await served.root.get<MemberCluster>(memberClusters, { name: 'paris' }, { signal }), Date.now()),
+      { what: 'the agent to ask', deadlineMs: 10_000 },
+    )
+    expect(told.at(-1)?.message).to.include(`approve the key ${waiting.key} with: kcp member approve paris`)
+    await waitFor(() => told.at(-1)?.reason === 'WaitingForApproval', { what: 'the agent to wait', deadlineMs: 10_000 })
+    expect(used.length).to.equal(count)
+    expect(await opens({ certificate: expired, key })).to.equal('401')
+    await served.root.patch(
+      memberClusters,
+      { name: 'paris' },
+      'merge',
+      { spec: { agent: { approval: waiting.approval } } },
+      { signal },
+    )
+    await until(count + 1)
+    expect((await agentOf())?.readmission).to.equal(undefined)
+    expect(await opens(used.at(-1) ?? { certificate: '', key: '' })).to.equal('open')
   })
 
   it('is not renewed after it was revoked, which the agent tells', async () => {

@@ -1,6 +1,7 @@
-// `kcp member approve NAME`: accepts the agent of a member in pull mode that has shown the token.
+// `kcp member approve NAME`: accepts the agent of a member in pull mode that has shown the token, or that was away for
+// longer than its certificate was valid.
 import type { DeepReadonly } from '#client/index.ts'
-import { agentPhase, memberClusters, type MemberCluster } from '#crds/index.ts'
+import { agentKeyOf, agentPhase, memberClusters, waitingAgent, type MemberCluster } from '#crds/index.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { memberOf } from './credentials.ts'
@@ -18,26 +19,24 @@ export async function run(name: string, { key: wanted, show = false, ...flags }:
   const signal = processSignal()
   await using installation = await openInstallation(flags, signal)
   const member = await memberOf(installation, name, signal)
-  const phase = agentPhase(member, Date.now())
-  if (phase !== 'WaitingForApproval' && !(show && member.status?.agent !== undefined))
-    throw new ExitError(whyNot(member, phase))
+  const waiting = waitingAgent(member, Date.now())
+  if (waiting === undefined && !(show && member.status?.agent !== undefined))
+    throw new ExitError(whyNot(member, agentPhase(member, Date.now())))
   process.stdout.write(claimsText(member))
-  if (show) return
-  const { key = '', token = '' } = member.status?.agent ?? {}
-  if (wanted !== undefined && wanted !== key)
+  if (show || waiting === undefined) return
+  if (wanted !== undefined && wanted !== waiting.key)
     throw new ExitError(`the agent of "${name}" has another key than "${wanted}": nothing was approved`)
-  // The approval is for this key and this token: it means nothing for another agent, whatever has happened meanwhile.
-  const patch = { spec: { agent: { approval: { token, key } } } }
+  const patch = { spec: { agent: { approval: waiting.approval } } }
   await installation.clusters.patch(memberClusters, { name }, 'merge', patch, { signal })
   console.log(`approved; watch it with: kubectl get memberclusters ${name}`)
 }
 
 function claimsText({ metadata, status }: DeepReadonly<MemberCluster>): string {
-  const { key = '', askedAt = '', claims = {} } = status?.agent ?? {}
+  const { askedAt = '', claims = {}, readmission } = status?.agent ?? {}
   return columns([
     ['member', metadata.name],
-    ['key', key],
-    ['asked', askedAt],
+    ['key', agentKeyOf(status?.agent, readmission?.certificate) ?? ''],
+    ['asked', readmission?.askedAt ?? askedAt],
     ['kubernetes', claims.kubernetesVersion ?? 'not told'],
     ['kube-system', claims.kubeSystemUID ?? 'not told'],
     ['agent', claims.agentVersion ?? 'not told'],
@@ -60,7 +59,7 @@ function whyNot(
     case 'Enrolled':
       return `the agent of "${name}" is approved already`
     case 'CertificateExpired':
-      return `the certificate of the agent of "${name}" has expired: ${again}`
+      return `the certificate of the agent of "${name}" has expired, and the agent has not asked for another one: it may be off. If it was off for more than 90 days: ${again}`
     default:
       return `member cluster "${name}" waits for no agent: ${again}`
   }

@@ -15,7 +15,7 @@ import {
   type SyncFailureReport,
   type UnsupportedFields,
 } from '#crds/index.ts'
-import { agentRefusal } from './agent-state.ts'
+import { agentCertificate, agentRefusal } from './agent-state.ts'
 import type { DrainProgress } from './drain-progress.ts'
 import { isSame, memberClusterStatus, type Probe } from './status.ts'
 
@@ -165,6 +165,7 @@ function statusStep({ object, probe, twin, placed, requested, classes, drain, no
   const generation = object.metadata.generation ?? 0
   const drained = drain === undefined ? {} : { drain }
   const refusal = agentRefusal(object, nowMs)
+  const certificate = agentCertificate(object, nowMs)
   const input = {
     previous,
     generation,
@@ -172,6 +173,7 @@ function statusStep({ object, probe, twin, placed, requested, classes, drain, no
     probe,
     twin,
     ...(refusal && { refusal }),
+    ...(certificate && { certificate }),
     placed,
     requested: { ...requested },
     classes,

@@ -55,6 +55,8 @@ export interface StatusInput {
   readonly twin: string | undefined
   /** Why the agent of a member in pull mode does not count; absent: it does, or there is none. */
   readonly refusal?: AgentRefusal
+  /** How long the certificate of its agent is valid; absent: it has none. */
+  readonly certificate?: AgentRefusal & { readonly status: 'True' | 'False' }
   /** `NAMESPACE/NAME` of the workloads with something in the member. */
   readonly placed: readonly string[]
   /** How far the drain has come, while the state is Draining. */
@@ -89,6 +91,7 @@ const passing: ReadonlySet<string> = new Set([
   'SyncFailing',
   'APIsExported',
   'GatewayReady',
+  'CertificateValid',
 ])
 
 /** The next status; `previous` itself if nothing has changed. */
@@ -102,6 +105,7 @@ export function memberClusterStatus(input: StatusInput): MemberClusterStatus {
     ...failingCondition(input),
     ...exportedCondition(input),
     ...gatewayCondition(input),
+    ...(input.certificate ? [{ type: 'CertificateValid', ...input.certificate }] : []),
   ]
   const told = new Set(updates.map(({ type }) => type))
   // Conditions of the types in `passing` exist only while they have something to tell.

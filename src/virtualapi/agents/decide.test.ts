@@ -87,12 +87,71 @@ describe('a request of an agent for a certificate', () => {
     expect(verdict.do === 'issue' && verdict.agent).to.deep.include({ token: hash, key: 'k2', certificates: [] })
   })
 
-  it('is renewed for the same key only, and keeps the certificates that are not over', () => {
-    expect(codeOf(verdictOf({ proof: renewal(), key: 'k2' }, member(approved, enrolled)))).to.equal(403)
-    expect(codeOf(verdictOf({ proof: renewal({ key: 'k2' }) }, member(approved, enrolled)))).to.equal(403)
+  it('is renewed for another key, too, and keeps the certificates that are not over', () => {
+    expect(codeOf(verdictOf({ proof: renewal(), key: 'k2' }, member(approved, enrolled)))).to.equal('issue')
     const certificates = [{ fingerprint: 'f0', expires: at(-1) }, certificate]
     const verdict = verdictOf({ proof: renewal() }, member(approved, { ...enrolled, certificates }))
     expect(verdict.do === 'issue' && verdict.agent.certificates).to.deep.equal([certificate])
+    expect(verdict.do === 'issue' && verdict.agent.used).to.equal('f1')
+  })
+
+  it('is not renewed for a certificate once the agent has used a newer one', () => {
+    const certificates = [certificate, { fingerprint: 'f2', expires: at(48), key: 'k2' }]
+    const at2 = (used: string) => member(approved, { ...enrolled, certificates, used })
+    expect(codeOf(verdictOf({ proof: renewal() }, at2('f1')))).to.equal('issue')
+    expect(codeOf(verdictOf({ proof: renewal() }, at2('f2')))).to.equal(401)
+    expect(codeOf(verdictOf({ proof: renewal({ fingerprint: 'f2', key: 'k2' }) }, at2('f1')))).to.equal('issue')
+  })
+
+  describe('with a certificate that has expired', () => {
+    const day = 24
+    const over = { fingerprint: 'f1', expires: at(-3 * day), key: 'k1' }
+    const known: AgentStatus = { token: hash, key: 'k0', certificates: [over], used: 'f1' }
+    const grant: AgentGrant = { token, approval: { token: hash, key: 'k0' } }
+    const proof = (more: object = {}): AgentProof => ({ ...renewal(more), kind: 'expired' }) as AgentProof
+    const ask = (agent: AgentStatus, given: AgentGrant = grant, more: Partial<AskedCertificate> = {}): Verdict =>
+      verdictOf({ proof: proof(), ...more }, member(given, agent))
+
+    it('waits for an admin, keeps the certificate, and issues once for it', () => {
+      const first = ask(known)
+      expect(first.do === 'wait' && first.agent.readmission).to.deep.equal({
+        certificate: 'f1',
+        askedAt: at(0).replace('.000', ''),
+      })
+      const asked: AgentStatus = first.do === 'wait' ? first.agent : {}
+      expect(asked.certificates).to.deep.equal([over])
+      expect(ask(asked)).to.deep.equal(first)
+      const readmitted = { ...grant, approval: { token: hash, key: 'k0', certificate: 'f1' } }
+      const issued = ask(asked, readmitted)
+      expect(issued.do === 'issue' && issued.agent.readmission).to.equal(undefined)
+      const after = [over, { fingerprint: 'f2', expires: at(7 * day), key: 'k1' }]
+      expect(codeOf(ask({ ...known, certificates: after, used: 'f2' }, readmitted))).to.equal(401)
+    })
+
+    it('is refused for another key, after 90 days, without a grant, and as a stranger for all that is not exactly it', () => {
+      const approvals = [
+        undefined,
+        { token: hash, key: 'k0', certificate: 'f9' },
+        { token: otherHash, key: 'k0', certificate: 'f1' },
+      ]
+      expect(
+        approvals.map((approval) =>
+          codeOf(
+            ask(
+              { ...known, readmission: { certificate: 'f1', askedAt: at(0) } },
+              { token, ...(approval && { approval }) },
+            ),
+          ),
+        ),
+      ).to.deep.equal([401, 'wait', 401])
+      expect(codeOf(ask(known, grant, { key: 'k2' }))).to.equal(403)
+      const old = { ...over, expires: at(-91 * day) }
+      expect(codeOf(ask({ ...known, certificates: [old] }))).to.equal(403)
+      expect(codeOf(ask({ ...known, certificates: [{ ...old, expires: at(-89 * day) }] }))).to.equal('wait')
+      expect(codeOf(verdictOf({ proof: proof() }, member(undefined, known)))).to.equal(401)
+      for (const other of [{ member: 'eu-10' }, { uid: uid.replace('1', '2') }, { fingerprint: 'f2' }])
+        expect(codeOf(ask(known, grant, { proof: proof(other) }))).to.equal(401)
+    })
   })
 
   it('is refused for a cluster that is another member, and for another cluster than the registered one', () => {

@@ -4,11 +4,15 @@ import { conflict, statusError, unauthorized, type StatusError } from '#apimachi
 import { timestamp } from '#async/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 import {
+  agentKeyOf,
   isApproved,
+  isNotReplaced,
+  isReadmitted,
   isValidAgentCertificate,
   kubeSystemUidAnnotation,
   maxTokenMs,
   memberClusters,
+  readmissionMs,
   type AgentClaims,
   type AgentStatus,
   type MemberCluster,
@@ -30,6 +34,8 @@ export type AgentProof =
   | { readonly kind: 'token'; readonly hash: string }
   /** The present certificate, for its renewal. */
   | { readonly kind: 'certificate'; readonly agent: AgentIdentity }
+  /** The last certificate, which has expired, for another one. */
+  | { readonly kind: 'expired'; readonly agent: AgentIdentity }
 
 export type Verdict =
   /** `isGuess`: the client has proved nothing, and the refusal tells it nothing. */
@@ -50,9 +56,15 @@ export function decide(
   nowMs: number,
 ): Verdict {
   if (member === undefined || member.metadata.name !== asked.name) return guess()
-  return asked.proof.kind === 'token'
-    ? decideByToken(asked, asked.proof.hash, { member, others, nowMs })
-    : decideRenewal(asked, asked.proof.agent, { member, nowMs })
+  const { proof } = asked
+  switch (proof.kind) {
+    case 'token':
+      return decideByToken(asked, proof.hash, { member, others, nowMs })
+    case 'certificate':
+      return decideRenewal(asked, proof.agent, { member, nowMs })
+    case 'expired':
+      return decideReadmission(asked, proof.agent, { member, nowMs })
+  }
 }
 
 interface Seen {
@@ -90,18 +102,50 @@ function decideByToken(
   return { do: isAccepted ? 'issue' : 'wait', agent }
 }
 
-/** Exactly this member, this MemberCluster, a certificate that counts, and the same key. */
+/**
+ * Exactly this member, this MemberCluster, and a certificate that counts. The certificate vouches for the key that asks,
+ * which may be a new one; once the agent has used the new certificate, the old one is worth nothing here.
+ */
 function decideRenewal(
-  { name, key, claims }: AskedCertificate,
+  { name, claims }: AskedCertificate,
   agent: AgentIdentity,
   { member, nowMs }: Pick<Seen, 'member' | 'nowMs'>,
 ): Verdict {
   if (agent.member !== name || member.metadata.uid !== agent.uid) return guess()
   const known = member.status?.agent
   if (known === undefined || !isValidAgentCertificate(member, agent.fingerprint, nowMs)) return guess()
-  if (key !== known.key || key !== agent.key)
-    return refuse(statusError(403, 'Forbidden', 'a certificate is renewed for the key that it was issued for'))
-  return { do: 'issue', agent: { ...kept(known, nowMs), claims } }
+  if (!isNotReplaced(known, agent.fingerprint)) return guess()
+  return { do: 'issue', agent: { ...kept({ ...known, used: agent.fingerprint }, nowMs), claims } }
+}
+
+/**
+ * An agent that was away for longer than its certificate is valid. The certificate proves that the agent is the one
+ * that was approved once; since nobody could revoke what may have been copied meanwhile without knowing of it, an admin
+ * decides again, by the fingerprint.
+ */
+function decideReadmission(
+  { name, key, claims }: AskedCertificate,
+  agent: AgentIdentity,
+  { member, nowMs }: Pick<Seen, 'member' | 'nowMs'>,
+): Verdict {
+  if (agent.member !== name || member.metadata.uid !== agent.uid) return guess()
+  const known = member.status?.agent
+  const { certificates = [] } = known ?? {}
+  const expired = certificates.find(({ fingerprint }) => fingerprint === agent.fingerprint)
+  if (known === undefined || expired === undefined || !isApproved(member)) return guess()
+  if (!isNotReplaced(known, agent.fingerprint)) return guess()
+  if (nowMs - Date.parse(expired.expires) > readmissionMs)
+    return refuse(
+      statusError(403, 'Forbidden', `the certificate has expired at ${expired.expires}: run kcp member join again`),
+    )
+  if (key !== '' && key !== agentKeyOf(known, agent.fingerprint))
+    return refuse(statusError(403, 'Forbidden', 'another certificate is issued for the key of the expired one only'))
+  const { readmission, ...rest } = kept(known, nowMs)
+  if (isReadmitted(member) && readmission?.certificate === agent.fingerprint)
+    return { do: 'issue', agent: { ...rest, claims } }
+  const isFirst = readmission?.certificate !== agent.fingerprint
+  const asked = isFirst ? { certificate: agent.fingerprint, askedAt: timestamp(nowMs) } : readmission
+  return { do: 'wait', agent: { ...rest, claims, readmission: asked } }
 }
 
 /** Why the cluster of these claims cannot be this member; undefined if it can. The operator verifies it later. */
@@ -123,9 +167,12 @@ function uidOf({ metadata, status }: DeepReadonly<MemberCluster>): string | unde
   return status?.id ?? metadata.annotations?.[kubeSystemUidAnnotation]
 }
 
-/** The status without the certificates that are over. */
+/** The status without the certificates that are over; the last ones stay until they cannot be replaced any more. */
 function kept(known: DeepReadonly<AgentStatus>, nowMs: number): AgentStatus {
-  const certificates = (known.certificates ?? []).filter(({ expires }) => Date.parse(expires) > nowMs)
+  const certificates = (known.certificates ?? []).filter(({ expires, fingerprint }) => {
+    const leftMs = Date.parse(expires) - nowMs
+    return leftMs > (isNotReplaced(known, fingerprint) ? -readmissionMs : 0)
+  })
   return { ...(known as AgentStatus), certificates }
 }
 

@@ -6,9 +6,11 @@ import { isStatusError, methodNotServed, tooManyRequests, unauthorized } from '#
 import { sleep, timestamp, type Clock } from '#async/index.ts'
 import type { DeepReadonly, Informer, KubeClient } from '#client/index.ts'
 import {
+  agentKeyOf,
   maxAgentCertificates,
   maxClaim,
   memberClusters,
+  type AgentCertificate,
   type AgentClaims,
   type AgentStatus,
   type MemberCluster,
@@ -19,7 +21,7 @@ import { headerOf, type BytesResponse, type IncomingRequest } from '#virtualapi/
 import { readSmallJson } from '#virtualapi/request/small-body.ts'
 import { decide, type AgentProof, type AskedCertificate, type Verdict } from './decide.ts'
 import { certificateFingerprint, createAgentIdentities, isAgentMemberName, type AgentIdentities } from './identity.ts'
-import { readSigningRequest } from './signing-request.ts'
+import { readSigningRequest, type AgentKey } from './signing-request.ts'
 
 export interface EnrolmentOptions {
   readonly pki: Pick<Pki, 'clientCa' | 'signAgentKey'>
@@ -79,7 +81,8 @@ export class Enrolment {
     const { members } = this.#options
     const proof = this.#proofOf(request)
     // Our authority has signed a certificate: it is no guess, and must not be refused because of those of others.
-    const giveBack = proof?.kind === 'certificate' ? undefined : this.#guesses.spend(request.peerAddress?.() ?? '')
+    const isSigned = proof?.kind === 'certificate' || proof?.kind === 'expired'
+    const giveBack = isSigned ? undefined : this.#guesses.spend(request.peerAddress?.() ?? '')
     if (proof === undefined || !isAgentMemberName(name)) throw unauthorized()
     await members.synced(request.signal)
     const verdict = this.#decide({ name, key: '', claims: {}, proof }, members.store.get(name))
@@ -96,9 +99,7 @@ export class Enrolment {
     const verdict = this.#decide(asked, member)
     if (verdict.do === 'refuse') throw verdict.error
     request.known?.()
-    const known = member?.status?.agent
-    if (verdict.do === 'wait' && known?.token === verdict.agent.token && known?.key === verdict.agent.key)
-      return waiting(verdict.agent)
+    if (verdict.do === 'wait' && isAsked(member?.status?.agent, verdict.agent)) return waiting(verdict.agent)
     // Each certificate is a write, and nothing gives this back.
     this.#issues.spend(name)
     return await this.#write(asked, publicKey, request.signal)
@@ -116,7 +117,7 @@ export class Enrolment {
       const verdict = this.#decide(asked, member)
       if (verdict.do === 'refuse') throw verdict.error
       try {
-        return await this.#settle(member, verdict, publicKey, signal)
+        return await this.#settle(member, verdict, { publicKey, fingerprint: asked.key }, signal)
       } catch (error) {
         if (!isStatusError(error, 'Conflict') || attempt >= maxAttempts) throw error
         await sleep(Math.random() * maxWaitMs, signal)
@@ -127,7 +128,7 @@ export class Enrolment {
   async #settle(
     member: MemberCluster,
     verdict: Exclude<Verdict, { do: 'refuse' }>,
-    publicKey: Uint8Array,
+    { publicKey, fingerprint: key }: AgentKey,
     signal: AbortSignal,
   ): Promise<BytesResponse> {
     if (verdict.do === 'wait') {
@@ -138,8 +139,8 @@ export class Enrolment {
     const { name, uid = '' } = member.metadata
     const certificate = await pki.signAgentKey({ member: name, uid, publicKey, seconds })
     const expires = timestamp(clock.now() + seconds * 1000)
-    const issued = { fingerprint: certificateFingerprint(certificate), expires }
-    const certificates = [...(verdict.agent.certificates ?? []), issued].slice(-maxAgentCertificates)
+    const issued = { fingerprint: certificateFingerprint(certificate), expires, key }
+    const certificates = withIssued(verdict.agent, issued)
     await this.#setAgent(member, { ...verdict.agent, certificates }, signal)
     return jsonDocument({ certificate, expires }, { status: 201 })
   }
@@ -161,12 +162,31 @@ export class Enrolment {
       return token === undefined ? undefined : { kind: 'token', hash: createHash('sha256').update(token).digest('hex') }
     }
     const agent = this.#identities.agentOf(peerCertificate)
-    return agent && { kind: 'certificate', agent }
+    if (agent !== undefined) return { kind: 'certificate', agent }
+    const expired = this.#identities.expiredAgentOf(peerCertificate)
+    return expired && { kind: 'expired', agent: expired }
   }
 }
 
-function waiting({ key = '', askedAt = '' }: AgentStatus): BytesResponse {
-  const message = `an admin has to approve the key ${key}, which asked first at ${askedAt}`
+/** Whether the MemberCluster says already that the agent waits. */
+function isAsked(known: DeepReadonly<AgentStatus> | undefined, next: AgentStatus): boolean {
+  const isSame = known?.token === next.token && known?.key === next.key
+  return isSame && known?.readmission?.certificate === next.readmission?.certificate
+}
+
+/** The certificate that is in use stays, however often an agent asks for others and loses them. */
+function withIssued({ certificates = [], used }: AgentStatus, issued: AgentCertificate): AgentCertificate[] {
+  const all = [...certificates, issued]
+  const over = Math.max(0, all.length - maxAgentCertificates)
+  const dropped = new Set(all.filter(({ fingerprint }) => fingerprint !== used).slice(0, over))
+  return all.filter((one) => !dropped.has(one))
+}
+
+function waiting(agent: AgentStatus): BytesResponse {
+  const { readmission } = agent
+  const key = agentKeyOf(agent, readmission?.certificate) ?? ''
+  const asked = readmission?.askedAt ?? agent.askedAt ?? ''
+  const message = `an admin has to approve the key ${key}, which asked first at ${asked}`
   return jsonDocument({ reason: 'WaitingForApproval', message }, { status: 202, headers: { 'retry-after': '5' } })
 }
 

@@ -5,7 +5,12 @@ import * as x509 from '@peculiar/x509'
 import { createHash } from 'node:crypto'
 import type { DetailedPeerCertificate } from 'node:tls'
 import type { Clock } from '#async/index.ts'
-import { agentsOrganization, createCertificateVerifier, tryAgentUid } from '#virtualapi/auth/authn/index.ts'
+import {
+  agentsOrganization,
+  createCertificateVerifier,
+  tryAgentUid,
+  type CertificateVerdict,
+} from '#virtualapi/auth/authn/index.ts'
 
 /** An agent by its certificate. */
 export interface AgentIdentity {
@@ -26,6 +31,8 @@ export interface AgentIdentities {
    * may have been revoked since.
    */
   agentOf(certificate: DetailedPeerCertificate | undefined): AgentIdentity | undefined
+  /** The agent of a certificate that would be valid if it had not expired. */
+  expiredAgentOf(certificate: DetailedPeerCertificate | undefined): AgentIdentity | undefined
 }
 
 const memberName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
@@ -34,13 +41,18 @@ const clientAuth = '1.3.6.1.5.5.7.3.2'
 /** `clientCa`: the authority of client certificates, PEM. */
 export function createAgentIdentities(clientCa: string, { clock }: { readonly clock: Clock }): AgentIdentities {
   const verifier = createCertificateVerifier(clientCa, { clock })
+  const identityIf = (
+    certificate: DetailedPeerCertificate | undefined,
+    is: (verdict: CertificateVerdict) => boolean,
+  ): AgentIdentity | undefined => {
+    // Node returns an empty object if the client sent no certificate.
+    if ((certificate as { raw?: Buffer } | undefined)?.raw === undefined || certificate === undefined) return undefined
+    return is(verifier.verify(certificate)) ? identityIn(certificate.raw) : undefined
+  }
   return {
-    agentOf: (certificate) => {
-      // Node returns an empty object if the client sent no certificate.
-      if ((certificate as { raw?: Buffer } | undefined)?.raw === undefined || certificate === undefined)
-        return undefined
-      return verifier.verify(certificate).ok ? identityIn(certificate.raw) : undefined
-    },
+    agentOf: (certificate) => identityIf(certificate, ({ ok }) => ok),
+    // Expiry is looked at last, so the authority has signed the certificate.
+    expiredAgentOf: (certificate) => identityIf(certificate, (verdict) => !verdict.ok && verdict.reason === 'expired'),
   }
 }
 

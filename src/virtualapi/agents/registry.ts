@@ -1,7 +1,7 @@
 // The certificates of agents that count now, by the MemberClusters.
 import type { Clock } from '#async/index.ts'
 import type { DeepReadonly, Informer } from '#client/index.ts'
-import { isValidAgentCertificate, type MemberCluster } from '#crds/index.ts'
+import { isNotReplaced, isValidAgentCertificate, type MemberCluster } from '#crds/index.ts'
 import type { IncomingRequest } from '#virtualapi/request/exchange.ts'
 import { createAgentIdentities, type AgentIdentities, type AgentIdentity } from './identity.ts'
 
@@ -23,13 +23,17 @@ export class AgentRegistry {
     this.#clock = clock
   }
 
-  /** The agent that sends a request; undefined if its certificate is not that of an agent, or does not count any more. */
+  /**
+   * The agent that sends a request; undefined if its certificate is not that of an agent, does not count any more, or
+   * was replaced by a newer one that the agent has used.
+   */
   agentOf(request: Pick<IncomingRequest, 'peerCertificate'>): AgentIdentity | undefined {
     const agent = this.#identities.agentOf(request.peerCertificate)
-    return agent !== undefined && this.isValid(agent) ? agent : undefined
+    if (agent === undefined || !this.isValid(agent)) return undefined
+    return isNotReplaced(this.#members.store.get(agent.member)?.status?.agent, agent.fingerprint) ? agent : undefined
   }
 
-  /** Whether the certificate counts: the MemberCluster is the same, and has neither revoked nor forgotten it. */
+  /** Whether connections with the certificate may go on: the MemberCluster is the same, and has neither revoked nor forgotten it. */
   isValid({ member: name, uid, fingerprint }: Pick<AgentIdentity, 'member' | 'uid' | 'fingerprint'>): boolean {
     const member = this.#members.store.get(name)
     return member?.metadata.uid === uid && isValidAgentCertificate(member, fingerprint, this.#clock.now())

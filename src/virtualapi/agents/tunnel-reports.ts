@@ -1,10 +1,16 @@
-// Writes status.agent.tunnel of MemberClusters: what agents say of themselves when they connect, and why they were
-// refused.
+// Writes into status.agent of MemberClusters what agents say of themselves when they connect, with which certificate they
+// do, and why they were refused.
 import { isDeepStrictEqual } from 'node:util'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { timestamp, type Clock } from '#async/index.ts'
-import type { Informer, KubeClient } from '#client/index.ts'
-import { memberClusters, type AgentTunnel, type MemberCluster, type TunnelRefusal } from '#crds/index.ts'
+import type { DeepReadonly, Informer, KubeClient } from '#client/index.ts'
+import {
+  memberClusters,
+  type AgentStatus,
+  type AgentTunnel,
+  type MemberCluster,
+  type TunnelRefusal,
+} from '#crds/index.ts'
 import type { TunnelOffer } from '#network/tunnel/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import type { AgentIdentity } from './identity.ts'
@@ -19,8 +25,11 @@ interface TunnelReportsOptions {
 }
 
 type Agent = Pick<AgentIdentity, 'member' | 'uid'>
-/** The fields of AgentTunnel; null removes one. */
-type Patch = { [Field in keyof AgentTunnel]: AgentTunnel[Field] | null }
+/** Fields of status.agent and of its tunnel; null removes one. */
+interface Patch {
+  readonly used?: string
+  readonly tunnel?: { readonly [Field in keyof AgentTunnel]: AgentTunnel[Field] | null }
+}
 
 interface Pending {
   readonly agent: Agent
@@ -44,23 +53,24 @@ export class TunnelReports implements Disposable {
 
   /** `isNew`: the agent was not connected before. */
   connected(
-    agent: Agent,
+    agent: Agent & Pick<AgentIdentity, 'fingerprint'>,
     { offer, version, isNew }: { readonly offer: TunnelOffer; readonly version: number; readonly isNew: boolean },
   ): void {
-    const { since, ...known } = this.#known(agent)
+    const { used, tunnel: { since, ...known } = {} } = this.#known(agent) ?? {}
     const { program, capabilities } = offer
     const now: AgentTunnel = {
       protocol: version,
       ...(program !== undefined && { agentVersion: program }),
       capabilities: [...capabilities],
     }
-    if (!isNew && since !== undefined && isDeepStrictEqual(known, now)) return
+    const { fingerprint } = agent
+    if (!isNew && since !== undefined && used === fingerprint && isDeepStrictEqual(known, now)) return
     const at = isNew || since === undefined ? timestamp(this.#options.clock.now()) : since
-    this.#report(agent, { since: at, agentVersion: null, refused: null, ...now })
+    this.#report(agent, { used: fingerprint, tunnel: { since: at, agentVersion: null, refused: null, ...now } })
   }
 
   refused(agent: Agent, refused: TunnelRefusal): void {
-    if (!isDeepStrictEqual(this.#known(agent).refused, refused)) this.#report(agent, { refused })
+    if (!isDeepStrictEqual(this.#known(agent)?.tunnel?.refused, refused)) this.#report(agent, { tunnel: { refused } })
   }
 
   [Symbol.dispose](): void {
@@ -69,16 +79,16 @@ export class TunnelReports implements Disposable {
     this.#pending.clear()
   }
 
-  #known({ member, uid }: Agent): AgentTunnel {
+  #known({ member, uid }: Agent): DeepReadonly<AgentStatus> | undefined {
     const found = this.#options.members.store.get(member)
-    return (found?.metadata.uid === uid && (found.status?.agent?.tunnel as AgentTunnel | undefined)) || {}
+    return found?.metadata.uid === uid ? found.status?.agent : undefined
   }
 
   #report(agent: Agent, patch: Patch): void {
     if (this.#isOver) return
     const pending = this.#pending.get(agent.uid)
     if (pending === undefined) this.#write(agent, patch)
-    else pending.next = { ...pending.next, ...patch }
+    else pending.next = merged(pending.next, patch)
   }
 
   #write(agent: Agent, patch: Patch): void {
@@ -88,13 +98,13 @@ export class TunnelReports implements Disposable {
     this.#pending.set(agent.uid, pending)
     const { member: name, uid } = agent
     // The uid is a precondition: a MemberCluster of the same name may have taken its place.
-    const body = { metadata: { uid }, status: { agent: { tunnel: patch } } }
+    const body = { metadata: { uid }, status: { agent: patch } }
     client
       .patch(memberClusters, { name }, 'merge', body, { subresource: 'status', signal: new AbortController().signal })
       .catch((error: unknown) => {
         log.debug('the state of a tunnel was not written', { member: name, error })
         const isGone = isStatusError(error, 'NotFound') || isStatusError(error, 'Conflict')
-        if (!isGone) pending.next = { ...patch, ...pending.next }
+        if (!isGone) pending.next = merged(patch, pending.next)
       })
   }
 
@@ -103,4 +113,8 @@ export class TunnelReports implements Disposable {
     this.#pending.delete(uid)
     if (pending?.next !== undefined && !this.#isOver) this.#write(pending.agent, pending.next)
   }
+}
+
+function merged(earlier: Patch | undefined, later: Patch | undefined): Patch {
+  return { ...earlier, ...later, tunnel: { ...earlier?.tunnel, ...later?.tunnel } }
 }

@@ -1,5 +1,5 @@
 export * from './authenticator.ts'
-export { createCertificateVerifier } from './client-certificates.ts'
+export { createCertificateVerifier, type CertificateVerdict } from './client-certificates.ts'
 export * from './create-authenticator.ts'
 export { FailureBudget } from './failure-budget.ts'
 export type { FrontProxyConfig } from './front-proxy.ts'
