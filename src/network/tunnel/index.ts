@@ -5,7 +5,6 @@ export {
   chooseVersion,
   chosenVersion,
   headersOf,
-  offerHeaders,
   readOffer,
   type TunnelOffer,
   tunnelVersions,

@@ -11,7 +11,7 @@ export const actingCapability = 'act-as'
 export const agentCapabilities: readonly string[] = [actingCapability]
 
 /** Headers of the request that opens a tunnel. */
-export const offerHeaders = {
+const offerHeaders = {
   versions: 'kcp-tunnel-versions',
   program: 'kcp-agent-version',
   capabilities: 'kcp-agent-capabilities',
