@@ -1,12 +1,10 @@
-// A connection to a port of a pod in a member, by port-forward. Webhooks and proxies use it; the member only passes the
+// A connection to a port of a tenant's pod, by port-forward. Webhooks and proxies use it; the member only passes the
 // bytes on.
-import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { serviceUnavailable } from '#apimachinery/status/index.ts'
+import { podStreamOf, portForwardHeaders } from '#client/member/index.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { PodConnector } from './pod-connector.ts'
-import { PodStream } from './pod-stream.ts'
 
 export interface PodPort {
   readonly cluster: LogicalCluster
@@ -24,13 +22,6 @@ export async function dialPod(
   { cluster, pod, port }: PodPort,
   signal: AbortSignal,
 ): Promise<Duplex> {
-  const headers = {
-    connection: 'Upgrade',
-    upgrade: 'websocket',
-    'sec-websocket-version': '13',
-    'sec-websocket-key': randomBytes(16).toString('base64'),
-    'sec-websocket-protocol': 'v4.channel.k8s.io',
-  }
   const result = await connector.upgrade({
     cluster,
     pod,
@@ -38,13 +29,7 @@ export async function dialPod(
     method: 'GET',
     query: `?ports=${port}`,
     signal,
-    rawHeaders: Object.entries(headers).flat(),
+    rawHeaders: portForwardHeaders(),
   })
-  if ('refused' in result) {
-    await result.refused.body[Symbol.asyncIterator]().return?.()
-    const { name = '' } = pod.metadata
-    throw serviceUnavailable(`the member cluster refused a connection to port ${port} of pod "${name}"`)
-  }
-  const { socket, head } = result.upgraded
-  return new PodStream(socket, head)
+  return await podStreamOf(result, { name: pod.metadata.name ?? '', port })
 }
