@@ -30,6 +30,25 @@ export const memberAnnotation = 'kcp.dev/member'
 export const memberUidAnnotation = 'kcp.dev/member-uid'
 /** Written by a syncer on a tenant's PersistentVolumeClaim before its volume is created: the member with the data. */
 export const volumeAnnotation = 'kcp.dev/volume-in'
+/**
+ * Written by the operator on a claim whose data was moved: the name of its PersistentVolume in the member of
+ * volumeAnnotation.
+ */
+export const movedVolumeAnnotation = 'kcp.dev/moved-volume'
+/**
+ * Written by the operator on a claim from the last copy of its data to its arrival in another member, JSON of
+ * VolumeLock: meanwhile no member may start pods that use the claim.
+ */
+export const volumeLockAnnotation = 'kcp.dev/volume-lock'
+/** The value of volumeLockAnnotation. */
+export interface VolumeLock {
+  /** The name of the VolumeMove. */
+  readonly move: string
+  /** The member to which the data goes. */
+  readonly to: string
+}
+/** Written by tenants, on claims: the member to which the data may move, where a Placement asks for consent. */
+export const volumeConsentAnnotation = 'kcp.dev/volume-consent'
 /** Written by a syncer on EndpointSlices whose pods can be reached from other members: the value of reachabilityOf. */
 export const reachableAnnotation = 'kcp.dev/reachable'
 /** Written by the operator on EndpointSlices of a member that is lost: it has made their endpoints not ready. */
@@ -92,6 +111,8 @@ const ownAnnotations: ReadonlySet<string> = new Set([
   memberAnnotation,
   memberUidAnnotation,
   volumeAnnotation,
+  movedVolumeAnnotation,
+  volumeLockAnnotation,
   reachableAnnotation,
   memberLostAnnotation,
   heldAnnotation,
@@ -178,6 +199,13 @@ const downstreamAnnotations: ReadonlySet<string> = new Set([
   namespaceAnnotation,
   withheldAnnotation,
 ])
+/**
+ * On a claim in a member that its tenant's claim has left: RFC 3339, until when it is kept with its volume. Its upstream
+ * claim has its data in another member.
+ */
+export const keptVolumeAnnotation = 'kcp.dev/kept-until'
+/** Label on all that a move of a volume makes in members, with the name of the VolumeMove. */
+export const volumeMoveLabel = 'kcp.dev/volume-move'
 /** The field manager of everything a syncer applies, and `managed-by` of the EndpointSlices it creates. */
 export const syncerFieldManager = 'kcp-syncer'
 /** Prefix of our annotations. Annotations with it are not copied between upstream and member. */
@@ -306,6 +334,8 @@ export interface CopyWait {
   readonly until?: string
   /** What happens at `until`: Held, Removed, StartsElsewhere; or Waits. */
   readonly then: string
+  /** How far it is, in words. */
+  readonly detail?: string
 }
 /** By member name. A member that is not in it has no copy and gets none. */
 export type PlacedOn = Readonly<Record<string, PlacedCopy>>

@@ -1,6 +1,7 @@
 // Claims that exist before the pods that use them, as after a restore: a pod must find its data, or not start.
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { conflict, serviceUnavailable } from '#apimachinery/status/index.ts'
-import { memberAnnotation } from '#crds/index.ts'
+import { memberAnnotation, movedVolumeAnnotation, volumeLockAnnotation } from '#crds/index.ts'
 import { memberOfClaim } from '#placement/index.ts'
 import { asOrdinalClaim, claimReferences, type Reference } from '#syncer/context/references.ts'
 import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
@@ -8,6 +9,8 @@ import type { Scope } from '#syncer/context/scope.ts'
 import { ordinalsIn } from '#syncer/rules/entitlement.ts'
 import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 import { controllerOfClaim } from '#syncer/up/claim-owner.ts'
+
+const persistentVolumes = { group: '', version: 'v1', resource: 'persistentvolumes' } as const
 
 /**
  * The claims that a tenant made for ordinals of a StatefulSet. They are applied before the StatefulSet: where the
@@ -53,6 +56,7 @@ async function refuseOtherClaims(
     const { name: claimName = '', uid } = claim.metadata
     if (!uids.has(uid))
       throw serviceUnavailable(`persistentvolumeclaims "${claimName}" is not in the list of all logical clusters yet`)
+    refuseLocked(claim)
     const other = memberOfClaim(claim)
     if (other !== undefined && other !== member.name)
       throw conflict(
@@ -61,6 +65,34 @@ async function refuseOtherClaims(
         `the volume of its claim "${claimName}" is in member cluster "${other}": here its pod would get an empty one`,
       )
   }
+}
+
+/**
+ * Rejects if a new copy of a workload would use a claim whose data is, or may soon be, in another member. Asks the
+ * server: a lock that is written before the workload was placed here is seen here.
+ */
+export async function refuseMovingClaims(
+  { copy, upstreamClient, namespace, member, signal }: SyncedObject,
+  claims: readonly string[],
+): Promise<void> {
+  if (copy !== undefined) return
+  for (const name of claims) {
+    const claim = await upstreamClient.tryGet<KubeObject>(gvrs.persistentvolumeclaims, { namespace, name }, { signal })
+    if (claim === undefined) continue
+    refuseLocked(claim)
+    const where = memberOfClaim(claim)
+    if (where !== undefined && where !== member.name)
+      throw conflict(
+        gvrs.persistentvolumeclaims,
+        name,
+        `its volume is in member cluster "${where}": here the pods would get an empty one`,
+      )
+  }
+}
+
+function refuseLocked({ metadata: { name = '', annotations = {} } }: CachedObject): void {
+  if (annotations[volumeLockAnnotation] === undefined) return
+  throw serviceUnavailable(`the volume of claim "${name}" is moving to another member cluster: no pod may use it now`)
 }
 
 /**
@@ -73,8 +105,12 @@ export async function refuseOtherVolume(
 ): Promise<void> {
   const { volumeName } = (claim['spec'] ?? {}) as { volumeName?: string }
   if (!volumeName) return
-  const { name = '' } = claim.metadata
+  const { name = '', annotations = {} } = claim.metadata
   const gvr = gvrs.persistentvolumeclaims
+  if (annotations[movedVolumeAnnotation] === volumeName && memberOfClaim(claim) === member.name) {
+    const found = await context.downstream.tryGet(persistentVolumes, { name: volumeName }, { signal })
+    if (found !== undefined) return
+  }
   if (memberOfClaim(claim) === undefined)
     throw conflict(
       gvr,

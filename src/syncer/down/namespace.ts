@@ -2,7 +2,7 @@
 // there; without one, the copy is deleted with everything in it.
 import { tolerate } from '#apimachinery/status/index.ts'
 import { keyFor } from '#client/index.ts'
-import { workloadKinds } from '#crds/index.ts'
+import { keptVolumeAnnotation, workloadKinds } from '#crds/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
 import { isClaimIn, isInMember } from '#syncer/context/namespace-view.ts'
 import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
@@ -72,6 +72,8 @@ async function deleteWithoutWorkloads(reconcile: Reconcile): Promise<void> {
   // Deleting the namespace would delete its volumes.
   for (const claim of reconcile.allUpstream('persistentvolumeclaims')) if (isClaimIn(claim, member.name)) return
   if (await hasUnlistedClaim(reconcile)) return
+  for (const { metadata } of reconcile.allLive('persistentvolumeclaims'))
+    if (metadata.annotations?.[keptVolumeAnnotation] !== undefined) return
   if (hasOrphans(reconcile)) {
     context.enqueueAfter({ kind: 'namespace', cluster, namespace, name: namespace }, againMs)
     return

@@ -15,7 +15,7 @@ import { isEndingNamespace } from '#syncer/rules/ending.ts'
 import { syncedKinds } from '#syncer/rules/synced-kinds.ts'
 import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 import type { PodSpec } from '#syncer/transform/pod-types.ts'
-import { claimsOfOrdinals, goesWithOwner, refuseOtherVolume } from './claims-with-data.ts'
+import { claimsOfOrdinals, goesWithOwner, refuseMovingClaims, refuseOtherVolume } from './claims-with-data.ts'
 import { desiredCopy, podSpecOf } from './desired-copy.ts'
 import { ensureNamespace } from './ensure-namespace.ts'
 import { deleteCopy, removeObject } from './remove-copy.ts'
@@ -121,7 +121,12 @@ async function applyReferences(synced: SyncedObject, object: CachedObject): Prom
   const spec = podSpecOf(object)
   if (spec === undefined) return
   const claims = await claimsOfOrdinals(synced, object)
-  for (const { resource, name } of [...referencesWith(synced, spec), ...claims]) {
+  const references = [...referencesWith(synced, spec), ...claims]
+  await refuseMovingClaims(
+    synced,
+    references.flatMap(({ resource, name }) => (resource === 'persistentvolumeclaims' ? [name] : [])),
+  )
+  for (const { resource, name } of references) {
     const reference = synced.other(resource, name)
     if (reference !== undefined) await reconcileObject(reference)
   }

@@ -1,7 +1,13 @@
 // The end of a copy: the copy goes first, then its namespace, then our finalizer upstream.
 import type { Int64, KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
-import { memberStatusAnnotation, placedOn, syncerFinalizer, upstreamFinalizer } from '#crds/index.ts'
+import {
+  keptVolumeAnnotation,
+  memberStatusAnnotation,
+  placedOn,
+  syncerFinalizer,
+  upstreamFinalizer,
+} from '#crds/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 import type { Scope } from '#syncer/context/scope.ts'
@@ -22,6 +28,8 @@ export async function removeObject(synced: SyncedObject): Promise<void> {
     if (row.finalizes) await release(synced)
     return
   }
+  // The data has moved to another member, and this copy keeps the old volume for a while.
+  if (object !== undefined && copy.metadata.annotations?.[keptVolumeAnnotation] !== undefined) return
   const isHeld = copy.metadata.finalizers?.includes(upstreamFinalizer) ?? false
   if (copy.metadata.deletionTimestamp !== undefined && !isHeld) return
   if (object === undefined) await context.guard.confirmGone(synced, locator)

@@ -55,6 +55,9 @@ export const syncerRules = [
   // Adoptions tell which of these stay in the member.
   { apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles', 'rolebindings'], verbs: ['list'] },
   { apiGroups: [''], resources: ['resourcequotas'], verbs: ['list'] },
+  // Volumes that move: see member-policy.ts, which confines the writes.
+  { apiGroups: [''], resources: ['persistentvolumes'], verbs: ['get', 'patch'] },
+  { apiGroups: ['storage.k8s.io'], resources: ['volumeattachments'], verbs: ['list'] },
   // The classes that tenants may name.
   { apiGroups: ['storage.k8s.io'], resources: ['storageclasses'], verbs: read },
   { apiGroups: ['networking.k8s.io'], resources: ['ingressclasses'], verbs: read },

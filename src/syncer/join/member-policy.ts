@@ -1,7 +1,7 @@
 // A ValidatingAdmissionPolicy in the member. RBAC cannot confine the syncer to namespaces that do not exist yet. So
 // this policy refuses what the syncer writes or connects to outside of namespaces that have our locator annotation.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { adoptableLabel, locatorAnnotation, memberParts, systemNamespace } from '#crds/index.ts'
+import { adoptableLabel, locatorAnnotation, memberParts, systemNamespace, volumeMoveLabel } from '#crds/index.ts'
 
 const name = memberParts.syncerAccount
 const user = `system:serviceaccount:${systemNamespace}:${memberParts.syncerAccount}`
@@ -45,10 +45,20 @@ function isOurs(namespace: string): string {
   return `(${isMade(namespace)}) || (${isConsented(namespace)})`
 }
 
+/**
+ * CEL: true if a volume is claimed by our own namespace, where volumes are filled, or has the label that it got there.
+ * The syncer can give the label to no other volume.
+ */
+const isMoving = [
+  `(has(oldObject.spec.claimRef) && oldObject.spec.claimRef.namespace == '${systemNamespace}')`,
+  `(has(oldObject.metadata.labels) && '${volumeMoveLabel}' in oldObject.metadata.labels)`,
+].join(' || ')
+
 /** The policy and its binding, for members that serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicies. */
 export function memberPolicy(): KubeObject[] {
   const labels = { 'app.kubernetes.io/part-of': 'kcp' }
   const apiVersion = 'admissionregistration.k8s.io/v1'
+  const isVolume = `request.kind.group == '' && request.kind.kind == 'PersistentVolume'`
   const isNamespace = `request.kind.group == '' && request.kind.kind == 'Namespace'`
   const isRemovedSystem = `request.operation == 'DELETE' && oldObject.metadata.name == '${systemNamespace}'`
   const validations = [
@@ -71,6 +81,10 @@ export function memberPolicy(): KubeObject[] {
     {
       expression: `!(${isNamespace}) || request.operation == 'DELETE' || ${keepsConsent}`,
       message: `only admins of the member write the label ${adoptableLabel}; kcp can remove it`,
+    },
+    {
+      expression: `!(${isVolume}) || (request.operation == 'UPDATE' && (${isMoving}))`,
+      message: `kcp changes only volumes that it has filled for a claim of a logical cluster, in namespace ${systemNamespace}`,
     },
   ]
   const rule = { apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*/*'] }

@@ -7,6 +7,7 @@ import {
   clusterLabel,
   contentHash,
   memberParts,
+  movedVolumeAnnotation,
   namespaceLabelPrefix,
   sourceAnnotation,
   systemNamespace,
@@ -25,10 +26,16 @@ export function specDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster):
   return { apiVersion, kind, metadata: { ...metadata, annotations }, spec: cloneJson(object['spec'] ?? {}) }
 }
 
-/** A claim without the name of a volume: upstream this is the volume that the member bound, or any name. */
+/**
+ * A claim without the name of a volume: upstream this is the volume that the member bound, or any name. Only the volume
+ * that a move has made in the member is named.
+ */
 export function claimDown(object: DeepReadonly<KubeObject>, owner: OwnerCluster): KubeObject {
   const copy = specDown(object, owner)
-  withholdOfClaim(copy['spec'] as JsonObject)
+  const spec = copy['spec'] as JsonObject
+  withholdOfClaim(spec)
+  const moved = object.metadata.annotations?.[movedVolumeAnnotation]
+  if (moved !== undefined) spec['volumeName'] = moved
   return copy
 }
 

@@ -31,7 +31,7 @@ export interface CopyNow {
   /** An autoscaler in the member sets its replicas. */
   readonly isScaled: boolean
   /** What the scheduler decided about the copy: its replicas, its first ordinal, and whether its rollout is paused. */
-  readonly decided?: Pick<PlacedCopy, 'replicas' | 'start' | 'paused'>
+  readonly decided?: Pick<PlacedCopy, 'replicas' | 'start' | 'paused' | 'wait'>
 }
 
 /** Labels by which a Job finds its pods: they carry its uid, so every API server generates its own. */
@@ -57,6 +57,7 @@ export function workloadDown(
   if (kind === 'CronJob' && isLeaving) spec['suspend'] = true
   if (kind === 'Pod') removeDerivedSelectors(spec, object.metadata.labels)
   if (isLeaving || decided?.paused) pauseRollout(kind, spec)
+  if (kind === 'StatefulSet' && (isLeaving || decided?.wait?.gate === 'VolumesCopied')) keepClaims(spec)
   const replicas = (current?.['spec'] as { replicas?: number } | undefined)?.replicas
   // As in any cluster, the tenant's own change of the spec counts until the autoscaler acts again.
   const isUnchanged = current?.metadata.annotations?.[sourceAnnotation] === source
@@ -73,6 +74,12 @@ export function workloadDown(
   const wanted = podTemplateDown(template, hostnameIsShort ? { ...context, hostnameIsShort } : context)
   keepChangesText(wanted, current)
   return withTemplate(copy, keptTemplate(wanted, kind, current) ?? wanted)
+}
+
+/** Keeps the claims of a StatefulSet that goes to another member: their data goes with it. */
+function keepClaims(spec: Record<string, unknown>): void {
+  if (spec['persistentVolumeClaimRetentionPolicy'] === undefined) return
+  spec['persistentVolumeClaimRetentionPolicy'] = { whenDeleted: 'Retain', whenScaled: 'Retain' }
 }
 
 /**

@@ -5,6 +5,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { KindRules } from './kind-rules.ts'
 import type { Data } from '#virtualapi/kinds/resources/typed/data.ts'
 import { internalDiff } from '#virtualapi/kinds/resources/typed/internal-diff.ts'
+import { movedVolumeAnnotation } from '#crds/index.ts'
 import { quantityOf } from '#apimachinery/quantity/index.ts'
 import { nonNegativeQuantity, qualifiedName, resourceQuantity } from '#virtualapi/kinds/validation/basic-rules.ts'
 import { claimSpec, type ClaimSpec } from '#virtualapi/kinds/validation/persistent-volume-claim-spec.ts'
@@ -76,7 +77,11 @@ const claimChange: Rule<Claim, Claim> = (next, report, old) => {
   const comparable = comparableSpec(next, old)
   if (!movesClass(next, old) && annotation !== before)
     report.invalid(`metadata.annotations[${classAnnotation}]`, annotation ?? '', fieldImmutable)
-  const wanted = old.spec.volumeName ? old.spec : withVolume(old.spec, next.spec.volumeName)
+  const wanted = hasMoved(next, old)
+    ? { ...old.spec, ...pick(next.spec, 'volumeName'), ...pick(comparable, 'storageClassName') }
+    : old.spec.volumeName
+      ? old.spec
+      : withVolume(old.spec, next.spec.volumeName)
   if (!isDeepStrictEqual(comparable, wanted))
     report.forbidden('spec', `${immutableText}\n${internalDiff('core.PersistentVolumeClaimSpec', wanted, comparable)}`)
   // The request may shrink, but not to the current capacity or below.
@@ -102,6 +107,19 @@ const storageIn = (amounts: Readonly<Record<string, string>> | undefined): bigin
 function withVolume(spec: ClaimSpec, volumeName: string | undefined): ClaimSpec {
   const { volumeName: _v, ...rest } = spec
   return volumeName === undefined ? rest : { ...rest, volumeName }
+}
+
+/**
+ * True if the installation, which alone can write this annotation, has moved the data of the claim to another member:
+ * then the claim has another volume.
+ */
+function hasMoved(next: Claim, old: Claim): boolean {
+  const [now, before] = [next, old].map(({ metadata }) => metadata.annotations?.[movedVolumeAnnotation])
+  return now !== undefined && now !== before && now === next.spec.volumeName
+}
+
+function pick<T extends object, K extends keyof T>(object: T, field: K): Partial<Pick<T, K>> {
+  return object[field] === undefined ? {} : ({ [field]: object[field] } as Pick<T, K>)
 }
 
 /** True if the class moves from the annotation to spec.storageClassName. */
