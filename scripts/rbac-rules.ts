@@ -24,6 +24,7 @@ const installCrds: PolicyRule[] = [
       'memberclusters.kcp.dev',
       'placements.kcp.dev',
       'adoptions.kcp.dev',
+      'volumemoves.kcp.dev',
       'records.storage.kcp.dev',
     ],
     verbs: ['patch', 'update'],
@@ -42,9 +43,17 @@ const operator: PolicyRule[] = [
     resources: ['logicalclusters', 'memberclusters', 'placements', 'adoptions'],
     verbs: [...read, 'patch', 'update'],
   },
+  // One for each claim that moves to another member.
+  { apiGroups: ['kcp.dev'], resources: ['volumemoves'], verbs: [...read, 'create', 'delete', 'patch'] },
   {
     apiGroups: ['kcp.dev'],
-    resources: ['logicalclusters/status', 'memberclusters/status', 'placements/status', 'adoptions/status'],
+    resources: [
+      'logicalclusters/status',
+      'memberclusters/status',
+      'placements/status',
+      'adoptions/status',
+      'volumemoves/status',
+    ],
     verbs: ['patch', 'update'],
   },
   {
@@ -90,7 +99,7 @@ const consoleRecord: PolicyRule = {
 const apiserver: PolicyRule[] = [
   { apiGroups: ['kcp.dev'], resources: ['logicalclusters', 'memberclusters', 'placements'], verbs: read },
   // At its start the API server waits until the host serves all kinds of ours.
-  { apiGroups: ['kcp.dev'], resources: ['adoptions'], verbs: ['list'] },
+  { apiGroups: ['kcp.dev'], resources: ['adoptions', 'volumemoves'], verbs: ['list'] },
   // status.agent: certificates of the agents of members in pull mode.
   { apiGroups: ['kcp.dev'], resources: ['memberclusters/status'], verbs: ['patch'] },
   // Tenants create children of their logical clusters.

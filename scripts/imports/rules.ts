@@ -89,7 +89,7 @@ export const rules: ImportRules = {
     operator: [
       'framework',
       'exported-apis',
-      'adoption autoscaling logical-cluster member-cluster placement projections',
+      'adoption autoscaling logical-cluster member-cluster placement projections volumes',
       '.',
     ],
     mover: ['contract', 'files', 'wire', 'source target', 'program', '.'],

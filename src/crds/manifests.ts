@@ -5,10 +5,11 @@ import { logicalClusterKind } from './logical-cluster.ts'
 import { memberClusterKind } from './member-cluster.ts'
 import { placementKind } from './placement.ts'
 import { recordKind } from './record.ts'
+import { volumeMoveKind } from './volume-move.ts'
 
-/** LogicalCluster, MemberCluster, Placement, Adoption. New objects with each call. */
+/** LogicalCluster, MemberCluster, Placement, Adoption, VolumeMove. New objects with each call. */
 export function kcpCrds(): CustomResourceDefinition[] {
-  return [logicalClusterKind, memberClusterKind, placementKind, adoptionKind].map(crdOf)
+  return [logicalClusterKind, memberClusterKind, placementKind, adoptionKind, volumeMoveKind].map(crdOf)
 }
 
 /** Record: only for a host whose etcd stores the objects of logical clusters. */

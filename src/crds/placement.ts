@@ -4,6 +4,7 @@ import { ageColumn, conditionColumn, conditionsSchema, observedGenerationSchema 
 import type { Kind } from './crd.ts'
 import { labelSelectorSchema, type LabelSelector } from './label-selector.ts'
 import type { Taint } from './member-cluster.ts'
+import { volumeWays, type VolumeWay } from './volume-move.ts'
 
 export interface Placement extends KubeObject {
   apiVersion: 'kcp.dev/v1alpha1'
@@ -28,6 +29,8 @@ export interface PlacementSpec {
   move?: PlacementMove
   /** Ignored in Placements of tenants. */
   rebalance?: PlacementRebalance
+  /** Ignored in Placements of tenants, except requireConsent and default Pin. */
+  volumes?: PlacementVolumes
 }
 
 /** How long the steps of a move last. */
@@ -38,6 +41,23 @@ export interface PlacementMove {
   readonly soakSeconds?: number
   /** Default 60. */
   readonly forwardSeconds?: number
+}
+
+/** Whether and how the volumes of workloads move to other members. */
+export interface PlacementVolumes {
+  /** For claims whose class is not in `classes`. Default Pin. */
+  readonly default?: 'Pin' | VolumeWay
+  readonly classes?: readonly {
+    readonly storageClass: string
+    readonly moves: 'Never' | VolumeWay
+    /** Default: the class of the same name. */
+    readonly target?: string
+  }[]
+  /** How long the old volume is kept. Default 86400. */
+  readonly retainSeconds?: number
+  /** Bytes per second, such as `50Mi`. Default: no limit. */
+  readonly bandwidth?: string
+  readonly requireConsent?: boolean
 }
 
 /** When running workloads move from fuller to emptier members. */
@@ -288,6 +308,58 @@ export const placementKind: Kind = {
               maximum: 31536000,
               description:
                 'How long a workload stays where it is after its last move, whatever caused it. Default 3600.',
+            },
+          },
+        },
+        volumes: {
+          type: 'object',
+          description:
+            'Whether volumes move with their workloads. In Placements of tenants, only requireConsent and default Pin count. If no Placement that applies has it, volumes do not move.',
+          properties: {
+            default: {
+              type: 'string',
+              enum: ['Pin', ...volumeWays],
+              description:
+                'For claims whose StorageClass is not in classes. Pin: the volume stays, and so does its workload. Copy: the data is copied while the application runs, and once more after it has stopped. Default Pin.',
+            },
+            classes: {
+              type: 'array',
+              description: 'How volumes of single StorageClasses move.',
+              maxItems: 64,
+              'x-kubernetes-list-type': 'map',
+              'x-kubernetes-list-map-keys': ['storageClass'],
+              items: {
+                type: 'object',
+                required: ['storageClass', 'moves'],
+                properties: {
+                  storageClass: { type: 'string', minLength: 1, maxLength: 253 },
+                  moves: { type: 'string', enum: ['Never', ...volumeWays] },
+                  target: {
+                    type: 'string',
+                    minLength: 1,
+                    maxLength: 253,
+                    description: 'The StorageClass of the new volume. Default: the class of the same name.',
+                  },
+                },
+              },
+            },
+            retainSeconds: {
+              type: 'integer',
+              format: 'int32',
+              minimum: 0,
+              maximum: 31536000,
+              description: 'How long the old member cluster keeps the old volume. Default 86400, a day.',
+            },
+            bandwidth: {
+              type: 'string',
+              maxLength: 32,
+              pattern: '^[1-9][0-9]*([kMGT]|[KMGT]i)?$',
+              description: 'How many bytes per second the copy of one volume may send, such as 50Mi.',
+            },
+            requireConsent: {
+              type: 'boolean',
+              description:
+                'Before the application stops, the tenant must agree, by annotation kcp.dev/volume-consent on the claim with the name of the new member cluster.',
             },
           },
         },

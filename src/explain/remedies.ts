@@ -113,6 +113,14 @@ export const gateTexts: Readonly<Record<Gate, GateText>> = {
     todo: fenceIfOff,
   },
   OrdinalFree: { waitsFor: 'a pod of the other member cluster to end', todo: fenceIfOff },
+  VolumesCopied: {
+    waitsFor: 'its volumes to be copied',
+    todo: 'admin: kubectl get volumemoves tells how far each volume is, kubectl describe why one waits',
+  },
+  VolumesHere: {
+    waitsFor: 'its volumes to arrive',
+    todo: 'admin: kubectl get volumemoves tells how far each volume is, kubectl describe why one waits',
+  },
   SpecObserved: {
     waitsFor: 'the controllers of the member cluster to see it',
     todo: 'admin of the member: check that its kube-controller-manager runs',

@@ -8,8 +8,8 @@ import { ensurePrograms, repositoryRoot, runCommand } from '#test/support/index.
 import { reachOf, type Reach } from './rbac-reach.ts'
 
 const kinds = ['logicalclusters', 'memberclusters', 'placements']
-/** The API server only waits until the host serves the last one. */
-const allKinds = [...kinds, 'adoptions']
+/** The API server only waits until the host serves the last two. */
+const allKinds = [...kinds, 'adoptions', 'volumemoves']
 const read = ['get', 'list', 'watch']
 const definitions = [
   ...['create', ...read].map((verb) => `${verb} apiextensions.k8s.io/customresourcedefinitions in *`),
@@ -22,7 +22,7 @@ const here = 'in kcp-system'
 
 const apiserver = [
   ...kinds.flatMap((kind) => on(read, `kcp.dev/${kind} in *`)),
-  'list kcp.dev/adoptions in *',
+  ...['adoptions', 'volumemoves'].map((kind) => `list kcp.dev/${kind} in *`),
   // status.agent: certificates of the agents of members in pull mode.
   'patch kcp.dev/memberclusters/status in *',
   // Tenants create, change and delete children of their logical cluster through its API.
@@ -44,7 +44,8 @@ const apiserver = [
   'use role of the host/extension-apiserver-authentication-reader in kube-system',
 ]
 const operator = [
-  ...allKinds.flatMap((kind) => on([...read, 'patch', 'update'], `kcp.dev/${kind} in *`)),
+  ...[...kinds, 'adoptions'].flatMap((kind) => on([...read, 'patch', 'update'], `kcp.dev/${kind} in *`)),
+  ...on([...read, 'create', 'delete', 'patch'], 'kcp.dev/volumemoves in *'),
   ...allKinds.flatMap((kind) => on(['patch', 'update'], `kcp.dev/${kind}/status in *`)),
   ...kinds.slice(0, 2).map((kind) => `update kcp.dev/${kind}/finalizers in *`),
   ...['', 'events.k8s.io'].flatMap((group) => on(['create', 'patch'], `${group}/events in *`)),

@@ -16,6 +16,7 @@ import { plan } from './plan.ts'
 import { runRebalancing } from './rebalancing.ts'
 import { releaseGone, unknownMembers } from './release-gone.ts'
 import { heldMessage } from './status.ts'
+import { followVolumes, reconcileVolumeWish } from './volume-wishes.ts'
 import { followClaims, reconcileClaim } from './waiting-claims.ts'
 import { clusterOfWorkloadKey, parseWorkloadKey, type WorkloadRef } from './workload-key.ts'
 
@@ -43,6 +44,7 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
       using statusQueue = createKeyQueue({ maxMs: 30_000, fairnessKey: clusterInKey })
       using importedQueue = createKeyQueue({ maxMs: 30_000, fairnessKey: clusterOfImportedKey })
       using claimQueue = createKeyQueue({ maxMs: 30_000, fairnessKey: clusterInKey })
+      using volumeQueue = createKeyQueue({ maxMs: 30_000, fairnessKey: clusterInKey })
       const reports = new PlacementReports(reportTo(statusQueue))
       await inputs.synced(signal)
       const imported = deps.apis && {
@@ -56,6 +58,7 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
         enqueueChanges(inputs, (key) => queue.add(key)),
         followPlacements(inputs, statusQueue),
         followClaims(inputs, claimQueue),
+        followVolumes(inputs, volumeQueue),
       ]
       try {
         started()
@@ -69,6 +72,14 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
         const balancing = { log, everyMs: (deps.rebalanceSeconds ?? 60) * 1000, clock: parts.clock }
         await Promise.all([
           runRebalancing(inputs, (key) => queue.add(key), balancing, signal),
+          runController({
+            name: 'volume-wishes',
+            queue: volumeQueue,
+            workers: 4,
+            reconcile: (key, life) => reconcileVolumeWish(key, { ...context, inputs }, life),
+            log,
+            signal,
+          }),
           runController({ name: 'waiting-claims', queue: claimQueue, workers: 2, reconcile: tellOfClaim, log, signal }),
           runController({
             name: 'imported-objects',

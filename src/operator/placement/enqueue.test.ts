@@ -33,7 +33,7 @@ describe('a claim that gets a member', () => {
     const silent = { onChange: () => () => undefined }
     const inputs = {
       ...{ workloads: [], services: silent, namespaces: silent, members: silent },
-      ...{ tenantPlacements: silent, adminPlacements: silent, clusters: silent },
+      ...{ tenantPlacements: silent, adminPlacements: silent, clusters: silent, volumeMoves: silent },
       claims: {
         onChange: (listener: ChangeListener<KubeObject>) => {
           changed = listener
@@ -61,7 +61,7 @@ describe('a member that stops to answer', () => {
     const unreachable: string[] = []
     const inputs = {
       ...{ workloads: [], services: silent, claims: silent, namespaces: silent },
-      ...{ tenantPlacements: silent, adminPlacements: silent, clusters: silent },
+      ...{ tenantPlacements: silent, adminPlacements: silent, clusters: silent, volumeMoves: silent },
       members: {
         onChange: (listener: ChangeListener<KubeObject>) => {
           changed = listener

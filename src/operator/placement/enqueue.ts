@@ -2,7 +2,7 @@
 // that a change concerns.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { clusterInKey, namespaceKeyOf, parseKey, type DeepReadonly } from '#client/index.ts'
-import { inheritLabel, isPlaceable, matches, placedOnAnnotation, type Placement } from '#crds/index.ts'
+import { inheritLabel, isPlaceable, matches, placedOnAnnotation, type Placement, type VolumeMove } from '#crds/index.ts'
 import { memberOfClaim, storageClassOf, usesClaim } from '#placement/index.ts'
 import { selects } from './copy-seen.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
@@ -45,6 +45,13 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
       // Workloads with the claim may stay where they are now, and their siblings need not wait.
       enqueueAll(inputs.workloadKeysWaitingIn(namespaceKeyOf(key)))
     }),
+    inputs.volumeMoves.onChange(({ before, after }) => {
+      const { spec } = after ?? before ?? {}
+      if (spec === undefined || toldOf(before) === toldOf(after)) return
+      const namespaceKey = `${spec.logicalCluster}|${spec.namespace}`
+      const moving = { metadata: { name: spec.claim } }
+      enqueueAll(inputs.workloadKeysInNamespace(namespaceKey, (workload) => usesClaim(workload, moving)))
+    }),
     inputs.namespaces.onChange(({ key }) => {
       const { cluster = '', name } = parseKey(key)
       enqueueAll(inputs.workloadKeysInNamespace(`${cluster}|${name}`))
@@ -85,6 +92,12 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
   return () => {
     for (const end of unsubscribe) end()
   }
+}
+
+/** What workloads tell of a move of their volumes, as text. */
+function toldOf(move: DeepReadonly<VolumeMove> | undefined): string {
+  const { phase, summary, conditions = [] } = move?.status ?? {}
+  return JSON.stringify([phase, summary, conditions.find(({ type }) => type === 'Progressing')])
 }
 
 /** Whether an admin's Placement selects this logical cluster. */

@@ -1,18 +1,30 @@
 // The input of one decision about a workload, read from caches only.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { keyFor, namespaceKeyOf, type DeepReadonly } from '#client/index.ts'
-import { lostAfterMs, placedOn, type LogicalCluster, type PlacedOn, type ServiceNetwork } from '#crds/index.ts'
+import {
+  lostAfterMs,
+  placedOn,
+  type LogicalCluster,
+  type PlacedOn,
+  type ServiceNetwork,
+  type VolumeMovePhase,
+} from '#crds/index.ts'
 import {
   applicableRules,
+  type ApplicableRules,
   choiceOf,
+  claimsWithData,
   failoverInMs,
   limitMs,
   memberFacts,
+  memberOfClaim,
   unreachableSince,
   type Candidate,
   type Choice,
   type CopySeen,
   type Rebalancing,
+  type Rejection,
+  type VolumesSeen,
 } from '#placement/index.ts'
 import { copySeen, selects } from './copy-seen.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
@@ -27,12 +39,19 @@ export interface Sibling {
   readonly choice: () => Choice | undefined
 }
 
+export interface ObservedVolumes extends VolumesSeen {
+  /** Why moves of its volumes do not go on. */
+  readonly problems: readonly Rejection[]
+}
+
 export interface Observed {
   readonly choice: Choice
   /** The decision that is written on the workload now. */
   readonly placedOn: PlacedOn
   readonly seen: (member: string) => CopySeen
   readonly networkOf: (member: string) => ServiceNetwork
+  /** Absent: the workload has no volumes with data. */
+  readonly volumes?: ObservedVolumes
   /** Computed on demand: only a copy that could drain needs them. */
   readonly siblings: () => Iterable<Sibling>
 }
@@ -61,8 +80,52 @@ export function observe(
       ...lostOf(choice, member, nowMs),
     })),
     networkOf,
+    ...(choice.volumesIn.length > 0 && { volumes: volumesOf(workload, namespaceKey, choice, inputs) }),
     siblings: () => siblingsOf(ref, namespaceKey, inputs, nowMs),
   }
+}
+
+/** The volumes of the workload, and their moves. */
+function volumesOf(
+  workload: CachedObject,
+  namespaceKey: string,
+  { volumesIn }: Choice,
+  inputs: PlacementInputs,
+): ObservedVolumes {
+  const claims = claimsWithData(workload, inputs.claimsIn(namespaceKey))
+  const moves = claims.flatMap(({ metadata }) => [...inputs.movesOfClaim(metadata.uid ?? '')])
+  const active = moves.filter(({ status }) => !isOver(status?.phase))
+  const isCopied = (to: string): boolean =>
+    claims.every(
+      (claim) =>
+        memberOfClaim(claim) === to ||
+        active.some(
+          ({ spec, status }) => spec.claimUid === claim.metadata.uid && spec.to === to && isReady(status?.phase),
+        ),
+    )
+  const summaries = active.flatMap(({ spec, status }) => (status?.summary ? [`${spec.claim}: ${status.summary}`] : []))
+  const problems = active.flatMap(({ spec, status }) => {
+    const { reason = '', message = '' } =
+      status?.conditions?.find(({ type, status: is }) => type === 'Progressing' && is === 'False') ?? {}
+    return reason === '' ? [] : [{ cluster: spec.to, reason, message: `volume of claim "${spec.claim}": ${message}` }]
+  })
+  return {
+    in: volumesIn,
+    isCopied,
+    ...(summaries.length > 0 && { progress: summaries.slice(0, maxSummaries).join('; ') }),
+    problems: problems.slice(0, maxSummaries),
+  }
+}
+
+/** How many volumes the wait of a workload tells about. */
+const maxSummaries = 5
+
+function isOver(phase: VolumeMovePhase | undefined): boolean {
+  return phase === 'Moved' || phase === 'Cancelled'
+}
+
+function isReady(phase: VolumeMovePhase | undefined): boolean {
+  return phase === 'Ready' || phase === 'Finishing' || phase === 'Binding'
 }
 
 function oncePerMember<T>(compute: (member: string) => T): (member: string) => T {
@@ -135,13 +198,7 @@ export function choiceOfObject(
     workload,
     namespace,
     namespaceObject,
-    rules: applicableRules(
-      {
-        ofTenant: inputs.tenantPlacementsIn(cluster),
-        ofAdmins: [...inputs.adminPlacements.store.list(), ...inputs.inheritedPlacements(cluster)],
-      },
-      { clusterLabels: inputs.labelsOf(cluster), namespaceLabels: namespaceObject?.metadata.labels },
-    ),
+    rules: rulesFor(cluster, namespaceObject, inputs),
     claims: [...claims],
     members: () => inputs.members.store.list(),
     candidates,
@@ -150,6 +207,21 @@ export function choiceOfObject(
     ...(rebalancing && { rebalancing }),
     nowMs,
   })
+}
+
+/** The Placements that hold for a namespace of the logical cluster. */
+export function rulesFor(
+  cluster: string,
+  namespace: CachedObject | undefined,
+  inputs: PlacementInputs,
+): ApplicableRules {
+  return applicableRules(
+    {
+      ofTenant: inputs.tenantPlacementsIn(cluster),
+      ofAdmins: [...inputs.adminPlacements.store.list(), ...inputs.inheritedPlacements(cluster)],
+    },
+    { clusterLabels: inputs.labelsOf(cluster), namespaceLabels: namespace?.metadata.labels },
+  )
 }
 
 /** All members as placement sees them. */

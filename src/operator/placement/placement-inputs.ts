@@ -14,10 +14,12 @@ import {
   membersWithCopy,
   memberState,
   placements,
+  volumeMoves,
   workloadKinds,
   type LogicalCluster,
   type MemberCluster,
   type Placement,
+  type VolumeMove,
   type WorkloadKind,
   type ServiceNetwork,
 } from '#crds/index.ts'
@@ -66,6 +68,8 @@ export class PlacementInputs implements Disposable {
   readonly members: Informer<MemberCluster>
   readonly adminPlacements: Informer<Placement>
   readonly clusters: Informer<LogicalCluster>
+  readonly volumeMoves: Informer<VolumeMove>
+  readonly #movesByClaim: ObjectIndex<VolumeMove>
   readonly #informers: ReadonlyMap<WorkloadKind, Informer<KubeObject>>
   readonly #servicesByNamespace: ObjectIndex
   readonly #claimsByNamespace: ObjectIndex
@@ -112,6 +116,8 @@ export class PlacementInputs implements Disposable {
     this.members = informers.of<MemberCluster>(memberClusters)
     this.adminPlacements = informers.of<Placement>(placements)
     this.clusters = informers.of<LogicalCluster>(logicalClusters)
+    this.volumeMoves = informers.of<VolumeMove>(volumeMoves)
+    this.#movesByClaim = new ObjectIndex(this.volumeMoves, (_, { spec }) => [spec.claimUid])
     this.#unsubscribe = this.workloads.map(({ kind, informer }) =>
       informer.onChange(({ key, before, after }) => {
         this.#countCopies(key, before, after)
@@ -126,7 +132,10 @@ export class PlacementInputs implements Disposable {
     this.#unsubscribe.push(unsubscribe)
   }
 
-  /** Resolves when everything that decisions need is known; waits for Placements of tenants a limited time only. */
+  /**
+   * Resolves when everything that decisions need is known; waits for Placements of tenants a limited time only. Without
+   * the VolumeMoves, workloads wait where they are.
+   */
   async synced(signal: AbortSignal): Promise<void> {
     const workloads = this.workloads.map(({ informer }) => informer)
     const ofTenants = [...workloads, this.services, this.claims, this.#budgets, this.namespaces]
@@ -148,6 +157,7 @@ export class PlacementInputs implements Disposable {
     for (const { byCluster, byMember, waiting } of this.workloads)
       for (const index of [byCluster, byMember, waiting]) index[Symbol.dispose]()
     this.#placementsByCluster[Symbol.dispose]()
+    this.#movesByClaim[Symbol.dispose]()
   }
 
   workload({ kind, objectKey }: WorkloadRef): CachedObject | undefined {
@@ -203,6 +213,11 @@ export class PlacementInputs implements Disposable {
 
   claimsIn(namespaceKey: string): Iterable<CachedObject> {
     return this.#claimsByNamespace.of(namespaceKey)
+  }
+
+  /** The moves of the claim with this uid, those that are over included. */
+  movesOfClaim(uid: string): Iterable<DeepReadonly<VolumeMove>> {
+    return this.#movesByClaim.of(uid)
   }
 
   /** PodDisruptionBudgets. */

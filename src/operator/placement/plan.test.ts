@@ -27,6 +27,7 @@ const on = (...names: string[]): Decision['wanted'] => ({ kind: 'members', names
 const west: Choice['target'] = { kind: 'members', names: ['west'] }
 const both: Choice['target'] = { kind: 'members', names: ['east', 'west'] }
 const drained = [{ name: 'east', ...candidate, state: 'Draining' as const }]
+const free = { name: 'west', ...candidate }
 
 describe('where a workload should run', () => {
   for (const { title, given, wanted } of [
@@ -67,19 +68,43 @@ describe('where a workload should run', () => {
     },
     { title: 'what has a volume with its volume', given: { volumesIn: ['west'] }, wanted: on('west') },
     {
-      title: 'what has a volume not elsewhere',
+      title: 'what has a volume that stays not elsewhere',
+      given: { volumesIn: ['east'], volumesStay: 'no rule', target: west },
+      wanted: { kind: 'undecided' },
+    },
+    {
+      title: 'what has a volume that moves where it is asked for',
       given: { volumesIn: ['east'], target: west },
+      wanted: on('west'),
+    },
+    {
+      title: 'what has a volume that moves in its member, while nobody asks for another one',
+      given: { volumesIn: ['west'], current: ['west'] },
+      wanted: on('west'),
+    },
+    {
+      title: 'what has a volume that moves away from a member that is drained',
+      given: { volumesIn: ['east'], current: ['east'], serving: ['east'], candidates: [...drained, free] },
+      wanted: on('west'),
+    },
+    {
+      title: 'what has a volume in a member that does not answer nowhere else',
+      given: {
+        volumesIn: ['east'],
+        target: west,
+        candidates: [{ name: 'east', ...candidate, unreachableMs: 1 }, free],
+      },
       wanted: { kind: 'undecided' },
     },
   ] as { title: string; given: Partial<Choice>; wanted: Decision['wanted'] }[])
     it(title, () => expect(decide(choice(given)).wanted).to.deep.equal(wanted))
 
   it('tells where the volumes are that hold a workload', () => {
-    expect(decide(choice({ volumesIn: ['east'], target: west })).held).to.deep.equal([
+    expect(decide(choice({ volumesIn: ['east'], volumesStay: 'no rule', target: west })).held).to.deep.equal([
       {
         cluster: '',
         reason: 'VolumesElsewhere',
-        message: 'its volumes are in member cluster "east", and do not move',
+        message: 'its volumes are in member cluster "east", and do not move: no rule',
       },
     ])
   })

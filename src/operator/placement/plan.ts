@@ -37,6 +37,7 @@ export function plan(observed: Observed, options: PlanOptions): Plan {
     strategy: strategyFor(observed, decision),
     ...(scale && { scale }),
     seen: observed.seen,
+    ...(observed.volumes && { volumes: observed.volumes }),
     mayDrain: (member) => observed.networkOf(member) !== 'None' || siblingsServeElsewhere(observed, member),
     drainSeconds: times?.drainSeconds ?? options.drainSeconds,
     soakSeconds: times?.soakSeconds ?? options.soakSeconds,
@@ -50,7 +51,7 @@ export function plan(observed: Observed, options: PlanOptions): Plan {
   )
   const requeueAfter = waits.length === 0 ? {} : { requeueAfterSeconds: Math.min(...waits) / 1000 }
   return {
-    decision: { ...decision, held: [...decision.held, ...stalled] },
+    decision: { ...decision, held: [...decision.held, ...stalled, ...(observed.volumes?.problems ?? [])] },
     placedOn: passingMs === undefined ? placedOn : observed.placedOn,
     isWritten,
     ...requeueAfter,
@@ -86,6 +87,10 @@ function partOf({ state: _state, since: _since, wait: _wait, ...part }: PlacedCo
 
 /** Pods of a StatefulSet are in two members at a time only where they reach each other by their own addresses. */
 function strategyFor({ choice, placedOn, networkOf }: Observed, { wanted }: Decision): Strategy {
+  const { volumesIn } = choice
+  // Data that pods still write cannot be complete in another member.
+  if (volumesIn.length > 0 && wanted.kind === 'members' && !wanted.names.every((name) => volumesIn.includes(name)))
+    return 'breakBeforeMake'
   if (choice.move === 'makeBeforeBreak') return 'makeBeforeBreak'
   const members = [...Object.keys(placedOn), ...(wanted.kind === 'members' ? wanted.names : [])]
   return choice.scale?.hasOrdinals && members.every((name) => networkOf(name) === 'Flat')

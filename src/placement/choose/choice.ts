@@ -33,7 +33,8 @@ import {
   type Target,
   targetOf,
 } from '#placement/rules/target.ts'
-import { membersWithVolumes, usesSingleWriterVolume } from '#placement/rules/volumes.ts'
+import { volumeRuleOf } from '#placement/rules/volume-rule.ts'
+import { claimsWithData, membersOfClaims, usesSingleWriterVolume } from '#placement/rules/volumes.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 
@@ -57,6 +58,8 @@ export interface Choice {
   readonly near: readonly string[]
   /** Members with volumes of the workload. */
   readonly volumesIn: readonly string[]
+  /** Why these volumes do not move; undefined: they do. */
+  readonly volumesStay?: string
   readonly move: WorkloadKind['move']
   /** Replicas, and the first ordinal of a StatefulSet; absent where the kind has no replicas. */
   readonly scale?: NonNullable<MoveInput['scale']> & { readonly hasOrdinals: boolean }
@@ -103,6 +106,8 @@ export function choiceOf(input: ChoiceInput): Choice {
   const placed = placedOn(workload as KubeObject)
   const bounds = [...rules.ofCluster, ...rules.global]
   const move = moveKindOf(workload, { usesSingleWriterVolume: usesSingleWriterVolume(workload, claims) })
+  const withData = claimsWithData(workload, claims)
+  const volumesStay = withData.map((claim) => whyItStays(claim, rules)).find((why) => why !== undefined)
   const pods = podDemandOf(workload)
   const divided = divideDemandOf(pods, move, chosen.rule?.replicas)
   const { source, rule } = chosen
@@ -129,7 +134,8 @@ export function choiceOf(input: ChoiceInput): Choice {
     current: currentMembers(placed),
     serving: Object.keys(placed).filter((member) => placed[member]?.state === 'Serving'),
     near,
-    volumesIn: membersWithVolumes(workload, claims),
+    volumesIn: membersOfClaims(withData),
+    ...(volumesStay !== undefined && { volumesStay }),
     move,
     scale: specScaleOf(workload),
     hasEnded: hasEnded(workload),
@@ -137,6 +143,11 @@ export function choiceOf(input: ChoiceInput): Choice {
     ...(rebalance && { rebalance }),
     ...(rebalancing && { rebalancing }),
   }
+}
+
+function whyItStays(claim: CachedObject, rules: ApplicableRules): string | undefined {
+  const rule = volumeRuleOf(claim, rules)
+  return 'why' in rule ? rule.why : undefined
 }
 
 /** The member in which a workload runs that is being adopted, or given back; undefined for any other workload. */

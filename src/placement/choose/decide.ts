@@ -1,7 +1,7 @@
 // The decision about one workload, with the rules about no single member: volumes, and kinds that run once. Pure.
 import type { Decision, Rejection } from '#placement/move/move-input.ts'
 import type { Choice } from './choice.ts'
-import { choose } from './choose.ts'
+import { choose, evict } from './choose.ts'
 import type { Target } from '#placement/rules/target.ts'
 
 /** Where the workload should run. */
@@ -11,21 +11,47 @@ export function decide(choice: Choice): Decision {
   if (stays !== undefined) return { wanted: stays, held: [], rejected: [] }
   const target = targetWithVolumes(choice)
   if ('reason' in target) return undecided(target)
-  return choose({ ...choice, target: how === 'makeBeforeBreak' ? target : onlyOne(target, current) })
+  const runsOnce = how !== 'makeBeforeBreak' || choice.volumesIn.length > 0
+  return choose({ ...choice, target: runsOnce ? onlyOne(target, current) : target })
 }
 
 function undecided(rejection: Rejection): Decision {
   return { wanted: { kind: 'undecided' }, held: [rejection], rejected: [rejection] }
 }
 
-/** The target, or the member with the volumes of the workload; a rejection if somebody asks for another one. */
-function targetWithVolumes({ target, volumesIn }: Choice): Target | Rejection {
+/**
+ * The target, or the member with the volumes of the workload. A rejection if they would have to move and do not, or
+ * cannot be read.
+ */
+function targetWithVolumes(choice: Choice): Target | Rejection {
+  const { target, volumesIn, volumesStay } = choice
   const [where] = volumesIn
   if (where === undefined || target.kind === 'none') return target
-  if (volumesIn.length === 1 && (target.kind === 'best' || target.names.includes(where)))
-    return { kind: 'members', names: [where] }
-  const message = `its volumes are in member cluster ${volumesIn.map((name) => `"${name}"`).join(' and ')}, and do not move`
-  return { cluster: '', reason: 'VolumesElsewhere', message }
+  if (volumesIn.length === 1 && mayStay(where, choice)) return { kind: 'members', names: [where] }
+  const names = volumesIn.map((name) => `"${name}"`).join(' and ')
+  if (volumesStay !== undefined)
+    return {
+      cluster: '',
+      reason: 'VolumesElsewhere',
+      message: `its volumes are in member cluster ${names}, and do not move: ${volumesStay}`,
+    }
+  const silent = choice.candidates.find(
+    ({ name, unreachableMs }) => volumesIn.includes(name) && unreachableMs !== undefined,
+  )
+  if (silent !== undefined)
+    return {
+      cluster: '',
+      reason: 'VolumesUnreachable',
+      message: `its volumes are in member cluster "${silent.name}", which does not answer: elsewhere it would start without its data`,
+    }
+  return target
+}
+
+/** Whether the workload stays in the member with its volumes. Volumes that move leave a member that is drained. */
+function mayStay(where: string, { target, volumesStay, candidates, demand }: Choice): boolean {
+  if (target.kind !== 'best') return target.kind === 'members' && target.names.includes(where)
+  const candidate = candidates.find(({ name }) => name === where)
+  return volumesStay !== undefined || candidate === undefined || evict(candidate, demand) === undefined
 }
 
 /**

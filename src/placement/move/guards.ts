@@ -27,6 +27,17 @@ export const guards = {
           )
         : before.replicas > 0,
   },
+  VolumesCopied: {
+    waitsFor: 'its volumes to be copied',
+    met: ({ name }, { volumes, decision: { wanted } }) =>
+      wanted.kind !== 'members' ||
+      volumes?.in.includes(name) !== true ||
+      wanted.names.every((to) => to === name || volumes.isCopied(to)),
+  },
+  VolumesHere: {
+    waitsFor: 'its volumes to arrive',
+    met: ({ name }, { volumes }) => volumes === undefined || volumes.in.every((member) => member === name),
+  },
   SpecObserved: {
     waitsFor: 'the controllers of the member cluster to see it',
     met: ({ seen }) => seen.observed,

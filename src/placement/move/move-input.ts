@@ -69,6 +69,16 @@ export interface CopySeen {
   readonly isFenced?: boolean
 }
 
+/** Knowledge about the volumes of a workload. */
+export interface VolumesSeen {
+  /** The members with the data. */
+  readonly in: readonly string[]
+  /** Whether all but the last changes are in the member, so that the workload may stop. */
+  readonly isCopied: (to: string) => boolean
+  /** How far the copy is, in words. */
+  readonly progress?: string
+}
+
 export interface MoveInput {
   readonly now: number
   readonly placedOn: PlacedOn
@@ -88,6 +98,8 @@ export interface MoveInput {
   readonly soakSeconds: number
   /** How long a member without any copy forwards requests that still come to its addresses. Default 0: not at all. */
   readonly forwardSeconds?: number
+  /** The volumes of the workload. Absent: it has none with data. */
+  readonly volumes?: VolumesSeen
   /** Whether pods of other members can be reached from the member. Default: they cannot. */
   readonly forwards?: (member: string) => boolean
 }

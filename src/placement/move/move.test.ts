@@ -352,6 +352,46 @@ describe('the move engine', () => {
     expect(requeueAfterMs).to.equal(40_000)
   })
 
+  const volumes = (where: string, isCopied = false) => ({ in: [where], isCopied: () => isCopied, progress: '40 %' })
+  for (const { title, input, after } of [
+    {
+      title: 'keeps a copy running until its volumes are copied',
+      input: given({ east: 'Serving' }, { strategy: 'breakBeforeMake', volumes: volumes('east') }),
+      after: { east: 'Serving', west: 'Assumed' },
+    },
+    {
+      title: 'stops a copy once its volumes are copied',
+      input: given({ east: 'Serving' }, { strategy: 'breakBeforeMake', volumes: volumes('east', true) }),
+      after: { east: 'Draining', west: 'Assumed' },
+    },
+    {
+      title: 'starts no copy before its volumes have arrived',
+      input: given({ west: 'Assumed' }, { strategy: 'breakBeforeMake', volumes: volumes('east', true) }),
+      after: { west: 'Assumed' },
+    },
+    {
+      title: 'starts a copy where its volumes are',
+      input: given({ west: 'Assumed' }, { strategy: 'breakBeforeMake', volumes: volumes('west') }),
+      after: { west: 'Syncing' },
+    },
+    {
+      title: 'stops a copy that is wanted nowhere without copying its volumes',
+      input: given(
+        { east: 'Serving' },
+        { decision: decide('none'), strategy: 'breakBeforeMake', volumes: volumes('east') },
+      ),
+      after: { east: 'Draining' },
+    },
+  ])
+    it(title, () => expect(states(move(input).placedOn)).to.deep.equal(after))
+
+  it('tells how far the copy of the volumes is, and sets it no deadline', () => {
+    const { placedOn } = move(given({ east: 'Serving' }, { strategy: 'breakBeforeMake', volumes: volumes('east') }))
+    expect(placedOn['east']?.wait).to.deep.equal({
+      ...{ gate: 'VolumesCopied', since: '2026-01-01T00:01:40.000Z', then: 'Waits', detail: '40 %' },
+    })
+  })
+
   it('says until when a lost member is waited for', () => {
     const { placedOn } = move(given({ east: 'Serving' }, { decision: decide(['east']), see: { east: lost } }))
     expect(placedOn['east']?.wait).to.include({ gate: 'MemberAnswers', until: '2026-01-01T00:05:00.000Z' })

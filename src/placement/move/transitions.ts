@@ -49,13 +49,20 @@ export const transitions: readonly Transition[] = [
   },
   // The way in.
   { from: ['None', 'Held'], to: 'Assumed', roles: wanted, gates: [] },
-  { from: ['Assumed'], to: 'Syncing', roles: wanted, strategies: makeFirst, gates: [] },
+  {
+    from: ['Assumed'],
+    to: 'Syncing',
+    roles: wanted,
+    strategies: makeFirst,
+    gates: ['VolumesHere'],
+    wait: heldAfter(600),
+  },
   {
     from: ['Assumed'],
     to: 'Syncing',
     roles: wanted,
     strategies: oneByOne,
-    gates: ['NothingElsewhere'],
+    gates: ['NothingElsewhere', 'VolumesHere'],
     wait: heldAfter(600),
   },
   {
@@ -63,7 +70,7 @@ export const transitions: readonly Transition[] = [
     to: 'Syncing',
     roles: wanted,
     strategies: byOrdinal,
-    gates: ['OrdinalFree'],
+    gates: ['OrdinalFree', 'VolumesHere'],
     wait: heldAfter(600),
   },
   { from: ['Syncing'], to: 'Applied', roles: wanted, gates: ['SpecObserved'], wait: heldAfter(120) },
@@ -104,7 +111,7 @@ export const transitions: readonly Transition[] = [
     to: 'Draining',
     roles: leaving,
     strategies: oneByOne,
-    gates: ['SuccessorKnown'],
+    gates: ['SuccessorKnown', 'VolumesCopied'],
     wait: heldAfter(900),
   },
   {

@@ -15,12 +15,21 @@ export function withWait(
   const seen = input.seen(name)
   const gate = pending?.gates.find((one) => !guards[one].met({ name, before: copy, seen }, input))
   if (pending?.wait === undefined || gate === undefined) return before === undefined ? copy : rest
-  const until = deadlineOf(name, pending.wait, before?.gate === gate ? before.since : undefined, input)
-  if (before?.gate === gate && before.until === until) return copy
+  const detail = gatesOfVolumes.includes(gate) ? input.volumes?.progress : undefined
+  const until = gatesOfVolumes.includes(gate)
+    ? undefined
+    : deadlineOf(name, pending.wait, before?.gate === gate ? before.since : undefined, input)
+  if (before?.gate === gate && before.until === until && before.detail === detail) return copy
   const since = before?.gate === gate ? before.since : timeOf(input.now)
   const then = until === undefined ? 'Waits' : pending.wait.then
-  return { ...rest, wait: { gate, since, ...(until !== undefined && { until }), then } }
+  return {
+    ...rest,
+    wait: { gate, since, ...(until !== undefined && { until }), then, ...(detail !== undefined && { detail }) },
+  }
 }
+
+/** Gates of data that is copied, which takes as long as it takes. */
+const gatesOfVolumes: readonly Gate[] = ['VolumesCopied', 'VolumesHere']
 
 function deadlineOf(
   name: string,

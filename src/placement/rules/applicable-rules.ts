@@ -46,6 +46,7 @@ function ruleOf({ metadata, spec }: DeepReadonly<Placement>): PlacementRule {
     ...(spec?.replicas && { replicas: spec.replicas }),
     ...(spec?.move && { move: spec.move }),
     ...(spec?.rebalance && { rebalance: spec.rebalance }),
+    ...(spec?.volumes && { volumes: spec.volumes }),
     ...(spec?.failover?.tolerationSeconds !== undefined && { tolerationSeconds: spec.failover.tolerationSeconds }),
   }
 }

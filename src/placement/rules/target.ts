@@ -1,4 +1,5 @@
 // The rule that decides where an object should run: its own annotation, its namespace's, a Placement, or none.
+import type { DeepReadonly } from '#apimachinery/meta/index.ts'
 import type { Amounts } from '#apimachinery/quantity/index.ts'
 import {
   clustersAnnotation,
@@ -7,6 +8,7 @@ import {
   type PlacementMove,
   type PlacementRebalance,
   type PlacementReplicas,
+  type PlacementVolumes,
 } from '#crds/index.ts'
 import type { Bound, Demand, Preference, Spread } from './candidate.ts'
 import type { NamedClass } from './classes.ts'
@@ -36,9 +38,10 @@ export interface PlacementRule {
   readonly spread?: readonly Spread[]
   readonly tolerationSeconds?: number
   readonly replicas?: FixedReplicas
-  /** Does not decide about the target, and neither does `rebalance`. */
+  /** Does not decide about the target, and neither do `rebalance` and `volumes`. */
   readonly move?: PlacementMove
   readonly rebalance?: PlacementRebalance
+  readonly volumes?: DeepReadonly<PlacementVolumes>
 }
 
 export interface Rules {

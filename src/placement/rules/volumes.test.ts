@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { memberAnnotation, volumeAnnotation } from '#crds/index.ts'
-import { membersWithVolumes } from './volumes.ts'
+import { claimsWithData, membersOfClaims } from './volumes.ts'
 
 const claim = (name: string, annotations: Record<string, string> = {}): KubeObject => ({
   apiVersion: 'v1',
@@ -41,5 +41,5 @@ describe('the members with volumes of a workload', () => {
     },
     { title: 'are not those of another StatefulSet', given: workload('StatefulSet', 'd', [], ['data']), expected: [] },
   ])
-    it(title, () => expect(membersWithVolumes(given, claims)).to.deep.equal(expected))
+    it(title, () => expect(membersOfClaims(claimsWithData(given, claims))).to.deep.equal(expected))
 })

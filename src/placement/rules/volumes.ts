@@ -1,4 +1,4 @@
-// The location of a workload's volumes: it runs there and nowhere else, because volumes do not move.
+// The volumes of a workload: which claims it uses, and which members have their data.
 import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
 import { memberAnnotation, templateOf, volumeAnnotation } from '#crds/index.ts'
 
@@ -30,25 +30,24 @@ export function usesSingleWriterVolume(workload: CachedObject, claims: Iterable<
   return false
 }
 
-/** The members with data of claims that the workload uses. `claims`: the claims of its namespace. */
-export function membersWithVolumes(workload: CachedObject, claims: Iterable<CachedObject>): string[] {
+/** The claims of the workload that have data in a member. `claims`: the claims of its namespace. */
+export function claimsWithData(workload: CachedObject, claims: Iterable<CachedObject>): CachedObject[] {
   const uses = claimsOf(workload)
-  if (uses === undefined) return []
-  const members = new Set<string>()
-  for (const claim of claims) {
-    const member = uses(claim) ? memberOfClaim(claim) : undefined
-    if (member !== undefined) members.add(member)
-  }
-  return [...members].sort()
+  return uses === undefined ? [] : [...claims].filter((claim) => memberOfClaim(claim) !== undefined && uses(claim))
+}
+
+/** The members with data of these claims. */
+export function membersOfClaims(claims: readonly CachedObject[]): string[] {
+  return [...new Set(claims.flatMap((claim) => memberOfClaim(claim) ?? []))].sort()
 }
 
 /** Whether pods of the workload use the claim, which is in its namespace. */
-export function usesClaim(workload: CachedObject, claim: CachedObject): boolean {
+export function usesClaim(workload: CachedObject, claim: Pick<CachedObject, 'metadata'>): boolean {
   return claimsOf(workload)?.(claim) ?? false
 }
 
 /** Tells which claims of its namespace the workload uses; undefined: none. */
-function claimsOf(workload: CachedObject): ((claim: CachedObject) => boolean) | undefined {
+function claimsOf(workload: CachedObject): ((claim: Pick<CachedObject, 'metadata'>) => boolean) | undefined {
   const { volumes = [] } = (templateOf(workload) as PodTemplate | undefined)?.spec ?? {}
   const named = new Set(volumes.map((volume) => volume.persistentVolumeClaim?.claimName))
   const { volumeClaimTemplates = [] } = (workload['spec'] ?? {}) as Spec

@@ -1,0 +1,183 @@
+// VolumeMove: the move of one claim's data from one member to another. Written by the operator alone; admins read it.
+import type { Condition, KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
+import { ageColumn, conditionsSchema } from './conditions.ts'
+import type { Kind } from './crd.ts'
+
+export interface VolumeMove extends KubeObject {
+  apiVersion: 'kcp.dev/v1alpha1'
+  kind: 'VolumeMove'
+  metadata: ObjectMeta & { name: string }
+  spec: VolumeMoveSpec
+  status?: VolumeMoveStatus
+}
+
+/** How the data of a claim gets into another member. Copy: movers read it in the one and write it in the other. */
+export const volumeWays = ['Copy'] as const
+export type VolumeWay = (typeof volumeWays)[number]
+
+export interface VolumeMoveSpec {
+  logicalCluster: string
+  namespace: string
+  claim: string
+  /** uid of the claim in the logical cluster. */
+  claimUid: string
+  from: string
+  to: string
+  way: VolumeWay
+  /** StorageClass of the new volume. Absent: the class of the claim. */
+  storageClass?: string
+  /** Bytes per second. Absent: no limit. */
+  bandwidth?: number
+  /** How long the old volume is kept, seconds. */
+  retainSeconds: number
+  /** Whether the tenant must agree before the application stops. */
+  requireConsent?: boolean
+}
+
+/**
+ * In order. Preparing: movers and a new volume are made. Copying: rounds while the application runs. Ready: the
+ * application may stop. Finishing: the application has stopped, and the last round compares all data. Binding: the new
+ * volume becomes that of the claim. Moved: the claim is in the new member, and the old one keeps its volume for a
+ * while. Cancelled: the claim stays where it is.
+ */
+export const volumeMovePhases = ['Preparing', 'Copying', 'Ready', 'Finishing', 'Binding', 'Moved', 'Cancelled'] as const
+export type VolumeMovePhase = (typeof volumeMovePhases)[number]
+
+export interface VolumeMoveStatus {
+  phase?: VolumeMovePhase
+  /** Completed rounds. */
+  rounds?: number
+  /** The content of the volume when it was last read. */
+  bytes?: number
+  entries?: number
+  /** Of the present round: how many of the bytes have been read. */
+  doneBytes?: number
+  /** All rounds together: what the movers have sent each other. */
+  sentBytes?: number
+  /** Of the present round, bytes per second. */
+  rate?: number
+  /** RFC 3339: when the last round ended, and what it found changed. */
+  lastRound?: { completionTime: string; seconds: number; changedBytes: number }
+  /** Seconds for which the application will probably be stopped. */
+  expectedDowntimeSeconds?: number
+  /** RFC 3339, when the application had stopped and when the claim was in the new member. */
+  stoppedTime?: string
+  movedTime?: string
+  /** What the new volume cannot keep, of the old one. */
+  notKept?: string[]
+  /** Hash of the content and metadata of both volumes when they were compared. */
+  digest?: string
+  /** The PersistentVolume in the new member. */
+  volumeName?: string
+  /** One line for people; changes a few times a minute. */
+  summary?: string
+  observedGeneration?: number
+  conditions?: Condition[]
+}
+
+/** Verified: the last round compared all data. Progressing: False says what is waited for, or what has gone wrong. */
+export const volumeMoveConditions = ['Progressing', 'Verified', 'Moved'] as const
+
+export const volumeMoves = { group: 'kcp.dev', version: 'v1alpha1', resource: 'volumemoves' } as const
+
+/** Finalizer of a VolumeMove: volumes and pods of it may be in members. */
+export const volumeMoveFinalizer = 'kcp.dev/volume-move'
+
+/** How many entries that cannot be kept the status names. */
+export const maxNotKept = 20
+
+const text = { type: 'string', maxLength: 1024 } as const
+const name = { type: 'string', minLength: 1, maxLength: 253 } as const
+const count = { type: 'integer', format: 'int64', minimum: 0 } as const
+const time = { type: 'string', format: 'date-time' } as const
+
+export const volumeMoveKind: Kind = {
+  group: volumeMoves.group,
+  version: volumeMoves.version,
+  kind: 'VolumeMove',
+  plural: volumeMoves.resource,
+  shortNames: ['vmv'],
+  categories: ['kcp'],
+  scope: 'Cluster',
+  description:
+    'A VolumeMove is the move of the data of one claim from one member cluster to another. The operator makes it when a workload moves, and deletes it when the old volume is deleted.',
+  properties: {
+    spec: {
+      type: 'object',
+      description: 'What moves; written once, by the operator.',
+      required: ['logicalCluster', 'namespace', 'claim', 'claimUid', 'from', 'to', 'way', 'retainSeconds'],
+      properties: {
+        logicalCluster: { ...name, description: 'The name of the LogicalCluster.' },
+        namespace: { ...name, maxLength: 63, description: 'The namespace of the claim in it.' },
+        claim: { ...name, description: 'The name of the PersistentVolumeClaim.' },
+        claimUid: { ...name, description: 'The uid of the PersistentVolumeClaim.' },
+        from: { ...name, description: 'The member cluster that has the data.' },
+        to: { ...name, description: 'The member cluster that gets the data.' },
+        way: { type: 'string', enum: [...volumeWays], description: 'How the data gets there.' },
+        storageClass: { ...name, description: 'The StorageClass of the new volume. Default: that of the claim.' },
+        bandwidth: { ...count, minimum: 1, description: 'Bytes per second. Default: no limit.' },
+        retainSeconds: {
+          type: 'integer',
+          format: 'int32',
+          minimum: 0,
+          description: 'How long the old volume is kept, in seconds.',
+        },
+        requireConsent: { type: 'boolean', description: 'Whether the tenant must agree before the application stops.' },
+      },
+      'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: 'it cannot be changed' }],
+    },
+    status: {
+      type: 'object',
+      description: 'The observed state; written by the operator.',
+      properties: {
+        phase: { type: 'string', enum: [...volumeMovePhases] },
+        rounds: { type: 'integer', format: 'int32', minimum: 0, description: 'Completed rounds of copying.' },
+        bytes: { ...count, description: 'The content of the volume, in bytes, when it was last read.' },
+        entries: { ...count, description: 'Files, directories and other entries of the volume.' },
+        doneBytes: { ...count, description: 'How many of the bytes the present round has read.' },
+        sentBytes: { ...count, description: 'The bytes that all rounds together have sent.' },
+        rate: { ...count, description: 'Bytes per second in the present round.' },
+        lastRound: {
+          type: 'object',
+          description: 'The last completed round.',
+          required: ['completionTime', 'seconds', 'changedBytes'],
+          properties: {
+            completionTime: time,
+            seconds: { type: 'number', minimum: 0 },
+            changedBytes: { ...count, description: 'The bytes that had changed since the round before.' },
+          },
+        },
+        expectedDowntimeSeconds: {
+          ...count,
+          description: 'For how many seconds the application will probably be stopped.',
+        },
+        stoppedTime: { ...time, description: 'When the application had stopped.' },
+        movedTime: { ...time, description: 'When the claim was in the new member cluster.' },
+        notKept: {
+          type: 'array',
+          description: 'What the new volume cannot keep of the old one.',
+          maxItems: maxNotKept + 1,
+          'x-kubernetes-list-type': 'atomic',
+          items: text,
+        },
+        digest: { ...text, description: 'A hash of the content and metadata of both volumes when they were compared.' },
+        volumeName: { ...name, description: 'The PersistentVolume in the new member cluster.' },
+        summary: { ...text, description: 'The progress, for people.' },
+        observedGeneration: { type: 'integer', format: 'int64', minimum: 0 },
+        conditions: conditionsSchema(volumeMoveConditions),
+      },
+    },
+  },
+  required: ['spec'],
+  status: true,
+  columns: [
+    { name: 'Logical cluster', type: 'string', jsonPath: '.spec.logicalCluster' },
+    { name: 'Namespace', type: 'string', jsonPath: '.spec.namespace' },
+    { name: 'Claim', type: 'string', jsonPath: '.spec.claim' },
+    { name: 'From', type: 'string', jsonPath: '.spec.from' },
+    { name: 'To', type: 'string', jsonPath: '.spec.to' },
+    { name: 'Phase', type: 'string', jsonPath: '.status.phase' },
+    { name: 'Summary', type: 'string', jsonPath: '.status.summary' },
+    ageColumn,
+  ],
+}

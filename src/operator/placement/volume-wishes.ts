@@ -1,0 +1,129 @@
+// Which volumes should move where: makes a VolumeMove for each claim with data that a workload needs in another member,
+// and deletes it when no workload does any more. src/operator/volumes performs them.
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { keyFor, namespaceKeyOf, parseKey, type DeepReadonly, type KubeClient } from '#client/index.ts'
+import { contentHash, placedOn, placedOnAnnotation, volumeMoves, type VolumeMove } from '#crds/index.ts'
+import { claimsWithData, memberOfClaim, usesClaim, volumeRuleOf } from '#placement/index.ts'
+import type { KeyQueue, ReconcileResult } from '#reconcile/index.ts'
+import type { OperatorContext } from '#operator/framework/operator-context.ts'
+import { rulesFor } from './observe.ts'
+import type { PlacementInputs } from './placement-inputs.ts'
+
+type CachedObject = DeepReadonly<KubeObject>
+
+const claims = { group: '', version: 'v1', resource: 'persistentvolumeclaims' } as const
+
+/** Puts the keys of claims that may have to move into the queue. Returns the function that ends it. */
+export function followVolumes(inputs: PlacementInputs, queue: Pick<KeyQueue, 'add'>): () => void {
+  const ends = [
+    ...inputs.workloads.map(({ informer }) =>
+      informer.onChange(({ key, before, after }) => {
+        const workload = after ?? before
+        const [was, is] = [before, after].map((one) => one?.metadata.annotations?.[placedOnAnnotation])
+        if (workload === undefined || was === is) return
+        const { cluster = '', namespace = '' } = parseKey(key)
+        for (const { metadata } of claimsWithData(workload, inputs.claimsIn(namespaceKeyOf(key))))
+          queue.add(keyFor({ cluster, namespace, name: metadata.name ?? '' }))
+      }),
+    ),
+    inputs.claims.onChange(({ key, before, after }) => {
+      if ((before && memberOfClaim(before)) !== (after && memberOfClaim(after))) queue.add(key)
+    }),
+    inputs.volumeMoves.onChange(({ before, after }) => {
+      const { spec } = after ?? before ?? {}
+      if (spec === undefined || before?.status?.phase === after?.status?.phase) return
+      queue.add(keyFor({ cluster: spec.logicalCluster, namespace: spec.namespace, name: spec.claim }))
+    }),
+  ]
+  return () => {
+    for (const end of ends) end()
+  }
+}
+
+export interface VolumeWishContext extends Pick<OperatorContext, 'clusters' | 'virtual'> {
+  readonly inputs: PlacementInputs
+}
+
+/** Makes and deletes VolumeMoves of one claim. Rejects with StatusError. */
+export async function reconcileVolumeWish(
+  key: string,
+  { inputs, clusters, virtual }: VolumeWishContext,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  const claim = inputs.claims.store.get(key)
+  const from = claim && memberOfClaim(claim)
+  if (claim === undefined || from === undefined || claim.metadata.deletionTimestamp !== undefined) return {}
+  const to = wantedIn(claim, from, inputs.workloadsInNamespace(namespaceKeyOf(key)))
+  const known = [...inputs.movesOfClaim(claim.metadata.uid ?? '')].filter(
+    ({ metadata }) => metadata.deletionTimestamp === undefined,
+  )
+  // A move whose claim has arrived keeps the old volume for a while; not longer than until the claim goes there again.
+  const stale = known.filter(({ spec, status }) =>
+    status?.phase === 'Moved' ? spec.from === from && spec.to === to : spec.to !== from && spec.to !== to,
+  )
+  if (stale.length > 0) {
+    const { cluster = '', namespace = '', name } = parseKey(key)
+    const now = await virtual(`/clusters/${cluster}`).tryGet<KubeObject>(claims, { namespace, name }, { signal })
+    // Our cache may be older than the move.
+    const isCurrent = now?.metadata.uid === claim.metadata.uid && now !== undefined && memberOfClaim(now) === from
+    if (isCurrent) for (const { metadata } of stale) await remove(metadata, clusters, signal)
+    return { requeueAfterSeconds: 1 }
+  }
+  if (to === undefined || known.some(({ spec }) => spec.from === from && spec.to === to)) return {}
+  const move = volumeMoveOf(key, claim, { from, to }, inputs)
+  if (move === undefined) return {}
+  await clusters.create(volumeMoves, move, { signal }).catch(tolerate('AlreadyExists'))
+  return {}
+}
+
+/** The member in which workloads wait for the claim; undefined if there is none, or they disagree. */
+function wantedIn(claim: CachedObject, from: string, workloads: Iterable<CachedObject>): string | undefined {
+  const members = new Set<string>()
+  for (const workload of workloads) {
+    if (!usesClaim(workload, claim)) continue
+    for (const [member, { state }] of Object.entries(placedOn(workload as KubeObject)))
+      if (state === 'Assumed' && member !== from) members.add(member)
+  }
+  const [only] = members
+  return members.size === 1 ? only : undefined
+}
+
+/** Undefined while the logical cluster is not known, or its volumes do not move. */
+function volumeMoveOf(
+  key: string,
+  claim: CachedObject,
+  { from, to }: { readonly from: string; readonly to: string },
+  inputs: PlacementInputs,
+): VolumeMove | undefined {
+  const { cluster = '', namespace = '', name } = parseKey(key)
+  const rule = volumeRuleOf(claim, rulesFor(cluster, inputs.namespaces.store.get(namespaceObjectKey(key)), inputs))
+  if ('why' in rule) return undefined
+  const { way, storageClass, bandwidth, retainSeconds, requireConsent } = rule
+  const claimUid = claim.metadata.uid ?? ''
+  return {
+    apiVersion: 'kcp.dev/v1alpha1',
+    kind: 'VolumeMove',
+    metadata: { name: `v-${contentHash([claimUid, from, to])}` },
+    spec: {
+      ...{ logicalCluster: cluster, namespace, claim: name, claimUid, from, to, way },
+      ...(storageClass !== undefined && { storageClass }),
+      ...(bandwidth !== undefined && { bandwidth }),
+      retainSeconds,
+      ...(requireConsent && { requireConsent }),
+    },
+  }
+}
+
+function namespaceObjectKey(key: string): string {
+  const { cluster = '', namespace = '' } = parseKey(key)
+  return keyFor({ cluster, name: namespace })
+}
+
+async function remove(
+  { name, uid }: DeepReadonly<VolumeMove>['metadata'],
+  clusters: KubeClient,
+  signal: AbortSignal,
+): Promise<void> {
+  await clusters.delete(volumeMoves, { name }, { ...(uid && { uid }), signal }).catch(tolerate('NotFound', 'Conflict'))
+}
