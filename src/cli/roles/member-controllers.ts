@@ -17,6 +17,7 @@ import {
   classesController,
   exportedApisController,
   lostMembersController,
+  type MemberAccess,
   MemberApis,
   memberClusterController,
   type MemberToSync,
@@ -24,6 +25,7 @@ import {
   type OperatorController,
   placementController,
   serviceExportsController,
+  volumeMoveController,
   volumesController,
 } from '#operator/index.ts'
 import {
@@ -70,11 +72,11 @@ export function memberControllers({
 }: MemberControllersOptions): OperatorController[] {
   const upstreams = new WeakMap<OperatorContext, Upstream>()
   const apis = new MemberApis()
-  const clients = new Map<string, KubeClient>()
+  const connected = new Map<string, MemberAccess>()
   const members = memberClusterController({
     apis,
     async startSyncer(toSync, context) {
-      const { client: downstream, exports, log, signal, hasAgent, gatewayReported: _, ...member } = toSync
+      const { client: downstream, dialPod, exports, log, signal, hasAgent, gatewayReported: _, ...member } = toSync
       let upstream = upstreams.get(context)
       if (upstream === undefined) {
         const { virtual, tenantInformers } = context
@@ -103,12 +105,12 @@ export function memberControllers({
         log,
         signal,
       })
-      clients.set(member.name, downstream)
+      connected.set(member.name, { client: downstream, dialPod })
       return {
         suspendedDeletions: () => syncer.suspendedDeletions(),
         failures: () => syncer.failures(),
         async [Symbol.asyncDispose]() {
-          if (clients.get(member.name) === downstream) clients.delete(member.name)
+          if (connected.get(member.name)?.client === downstream) connected.delete(member.name)
           await Promise.all([syncer[Symbol.asyncDispose](), gateway?.[Symbol.asyncDispose]()])
         },
       }
@@ -125,7 +127,8 @@ export function memberControllers({
     ...allControllers,
     members,
     placement,
-    adoptionController({ steps: adoptionSteps, clientOf: (member) => clients.get(member) }),
+    adoptionController({ steps: adoptionSteps, clientOf: (member) => connected.get(member)?.client }),
+    volumeMoveController({ accessOf: (member) => connected.get(member), image: gatewayImage }),
     exportedApisController(apis),
     autoscalingController(autoscaleSeconds === undefined ? {} : { periodSeconds: autoscaleSeconds }),
     classesController(),

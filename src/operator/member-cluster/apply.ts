@@ -1,9 +1,10 @@
 // The steps of a plan for a MemberCluster. Each may run twice.
+import type { Duplex } from 'node:stream'
 import { clusterIdOf, type Condition } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import { systemClock } from '#async/index.ts'
 import type { DeepReadonly, KubeClient, SharedInformers } from '#client/index.ts'
-import { requestMemberToken, withMemberToken } from '#client/member/index.ts'
+import { dialMemberPod, requestMemberToken, withMemberToken, type PodPortOfMember } from '#client/member/index.ts'
 import {
   acceptsDeletions,
   definitionName,
@@ -56,6 +57,8 @@ export interface MemberToSync {
   /** Absent: it exports nothing. */
   readonly exports?: MemberExports
   readonly client: KubeClient
+  /** Opens a connection to a port of a pod in it. */
+  readonly dialPod: (pod: PodPortOfMember, signal: AbortSignal) => Promise<Duplex>
   readonly log: Logger
   readonly signal: AbortSignal
 }
@@ -211,7 +214,7 @@ async function sync(
   await connected.sync(
     name,
     JSON.stringify([id, serviceNetwork, gatewayAddress, hasAgent, annotationPrefixes, apis, former]),
-    async (client) => {
+    async ({ client, transport }) => {
       const { log } = operator
       log.info('starting to sync with a member', { member: name, id, serviceNetwork })
       return startSyncer(
@@ -229,6 +232,7 @@ async function sync(
           acceptsDeletions: accepts,
           ...(exports && { exports }),
           client,
+          dialPod: (pod, signal) => dialMemberPod(transport, pod, signal),
           log,
           signal: controllerSignal,
         },

@@ -54,7 +54,7 @@ interface RunningSyncer {
   readonly syncer: RunningSync
 }
 
-type StartSyncer = (client: KubeClient) => Promise<RunningSync>
+type StartSyncer = (connection: Pick<MemberConnection, 'client' | 'transport'>) => Promise<RunningSync>
 
 export class ConnectedMembers implements AsyncDisposable {
   readonly #clusters: KubeClient
@@ -139,7 +139,7 @@ export class ConnectedMembers implements AsyncDisposable {
     const running = this.#syncers.get(name)
     if (running?.connection === connection && running.identity === identity) return
     await this.stopSyncer(name)
-    this.#syncers.set(name, { connection, identity, syncer: await start(connection.client) })
+    this.#syncers.set(name, { connection, identity, syncer: await start(connection) })
   }
 
   async stopSyncer(name: string): Promise<void> {

@@ -1,0 +1,246 @@
+// The controller of VolumeMoves: performs them, tells how far they are, and removes what they leave in members.
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { tolerate } from '#apimachinery/status/index.ts'
+import { systemClock, timestamp } from '#async/index.ts'
+import { keyFor, type DeepReadonly } from '#client/index.ts'
+import {
+  contentHash,
+  newEvent,
+  setCondition,
+  volumeMoveFinalizer,
+  volumeMoves,
+  type VolumeMove,
+  type VolumeMoveStatus,
+} from '#crds/index.ts'
+import { loopWithMembers } from '#operator/framework/loop.ts'
+import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
+import { recordEvent, type EventText } from '#operator/framework/record-event.ts'
+import type { ReconcileResult } from '#reconcile/index.ts'
+import { unlock } from './claim.ts'
+import { gvrs, Obstacle, partiesOf, type MemberAccess } from './parties.ts'
+import { advance, obstacleOf, undo, type MoveContext, type Outcome } from './phases.ts'
+import { Rounds } from './rounds.ts'
+
+export interface VolumeMoveDeps {
+  /** The members whose syncers run. */
+  readonly accessOf: (member: string) => MemberAccess | undefined
+  /** The image of kcp for movers. */
+  readonly image: string
+}
+
+const events = { group: '', version: 'v1', resource: 'events' } as const
+
+/** Performs VolumeMoves. */
+export function volumeMoveController(deps: VolumeMoveDeps): OperatorController {
+  return loopWithMembers('volume-moves', ({ context, members, stack, signal }) => {
+    const informer = context.informers.of<VolumeMove>(volumeMoves)
+    let add: (key: string) => void = () => undefined
+    const rounds = stack.use(new Rounds(signal, (move) => add(move)))
+    const keeper = new VolumeMoves(context, {
+      ...deps,
+      rounds,
+      isKnown: (name) => members.store.get(name) !== undefined,
+    })
+    return {
+      workers: 8,
+      fairnessKey: (key) => key,
+      informers: [informer],
+      follow: (put) => {
+        add = put
+        return [
+          informer.onChange(({ key, before, after }) => {
+            const isSame =
+              before?.metadata.generation === after?.metadata.generation &&
+              before?.metadata.deletionTimestamp === after?.metadata.deletionTimestamp
+            if (!isSame || before === undefined || after === undefined) put(key)
+          }),
+        ]
+      },
+      reconcile: async (key, life) => {
+        const move = informer.store.get(key)
+        if (move === undefined) rounds.forget(key)
+        return move === undefined ? {} : await keeper.reconcile(move, life)
+      },
+    }
+  })
+}
+
+interface KeeperDeps extends VolumeMoveDeps, MoveContext {
+  /** Whether there is a MemberCluster of this name. */
+  readonly isKnown: (member: string) => boolean
+}
+
+class VolumeMoves {
+  readonly #context: OperatorContext
+  readonly #deps: KeeperDeps
+
+  constructor(context: OperatorContext, deps: KeeperDeps) {
+    this.#context = context
+    this.#deps = deps
+  }
+
+  async reconcile(cached: DeepReadonly<VolumeMove>, signal: AbortSignal): Promise<ReconcileResult> {
+    const { clusters } = this.#context
+    const { name } = cached.metadata
+    // Our own writes may not be in the cache yet, and a phase must not be gone through twice.
+    const move = await clusters.tryGet<VolumeMove>(volumeMoves, { name }, { signal })
+    if (move === undefined) return {}
+    const { finalizers = [], deletionTimestamp, resourceVersion } = move.metadata
+    if (!finalizers.includes(volumeMoveFinalizer)) {
+      if (deletionTimestamp !== undefined) return {}
+      const metadata = { resourceVersion, finalizers: [...finalizers, volumeMoveFinalizer] }
+      await clusters.patch(volumeMoves, { name }, 'merge', { metadata }, { signal })
+      return { requeueAfterSeconds: 0.05 }
+    }
+    const outcome = await this.#attempt(move, signal)
+    await this.#write(move, outcome, signal)
+    if (outcome.isOver === true) return await this.#end(move, signal)
+    return { requeueAfterSeconds: outcome.againSeconds ?? 5 }
+  }
+
+  async #attempt(move: VolumeMove, signal: AbortSignal): Promise<Outcome> {
+    const status: VolumeMoveStatus = { ...move.status }
+    try {
+      const { from, to } = move.spec
+      const isLost = [from, to].some((member) => !this.#deps.isKnown(member))
+      if (isLost && status.phase !== 'Binding') return await this.#abandon(move, status, signal)
+      const parties = await partiesOf(move, this.#context, { accessOf: this.#deps.accessOf, signal })
+      if (parties === undefined) return { status, isOver: true }
+      const isDeleted = move.metadata.deletionTimestamp !== undefined
+      const mayEnd = status.phase !== 'Binding' && status.phase !== 'Moved'
+      if (isDeleted && mayEnd) return await undo(parties, this.#deps, status)
+      return await advance(parties, this.#deps)
+    } catch (error) {
+      signal.throwIfAborted()
+      const { reason, message, againSeconds } = obstacleOf(error)
+      if (!(error instanceof Obstacle))
+        this.#context.log.warn('a move of a volume failed', { move: move.metadata.name, error })
+      const isBrief = reason === 'Starting' || reason === 'Working'
+      return { status, ...(isBrief ? {} : { obstacle: { reason, message } }), againSeconds }
+    }
+  }
+
+  /** One of the members is not registered any more: what is left there cannot be removed. */
+  async #abandon(move: VolumeMove, status: VolumeMoveStatus, signal: AbortSignal): Promise<Outcome> {
+    this.#deps.rounds.forget(move.metadata.name)
+    const upstream = this.#context.virtual(`/clusters/${move.spec.logicalCluster}`)
+    const access = { move, upstream, signal }
+    const found = await upstream
+      .tryGet<KubeObject>(gvrs.claims, { namespace: move.spec.namespace, name: move.spec.claim }, { signal })
+      .catch(tolerate('NotFound'))
+    if (found?.metadata.uid === move.spec.claimUid) await unlock(access, found)
+    return { status: status.phase === 'Moved' ? status : { ...status, phase: 'Cancelled' }, isOver: true }
+  }
+
+  /** Deletes the object; its finalizer goes first, because nothing is left in members. */
+  async #end({ metadata: { name, uid } }: VolumeMove, signal: AbortSignal): Promise<ReconcileResult> {
+    const { clusters } = this.#context
+    this.#deps.rounds.forget(name)
+    const now = await clusters.tryGet<VolumeMove>(volumeMoves, { name }, { signal })
+    if (now?.metadata.uid !== uid || now === undefined) return {}
+    const finalizers = (now.metadata.finalizers ?? []).filter((one) => one !== volumeMoveFinalizer)
+    if (now.metadata.deletionTimestamp === undefined)
+      await clusters.delete(volumeMoves, { name }, { ...(uid && { uid }), signal }).catch(tolerate('NotFound'))
+    await clusters
+      .patch(volumeMoves, { name }, 'merge', { metadata: { finalizers } }, { signal })
+      .catch(tolerate('NotFound'))
+    return {}
+  }
+
+  async #write(move: VolumeMove, { status, obstacle }: Outcome, signal: AbortSignal): Promise<void> {
+    const { clusters } = this.#context
+    const { name, generation = 0 } = move.metadata
+    const now = timestamp(systemClock.now())
+    const { phase = 'Preparing' } = status
+    const progressing = obstacle ?? { reason: phase, message: status.summary ?? '' }
+    const updates = [
+      { type: 'Progressing', status: obstacle === undefined ? ('True' as const) : ('False' as const), ...progressing },
+      {
+        type: 'Moved',
+        status: phase === 'Moved' ? ('True' as const) : ('False' as const),
+        ...(phase === 'Moved' ? { reason: 'Moved', message: status.summary ?? '' } : { reason: phase, message: '' }),
+      },
+      ...(status.digest === undefined
+        ? []
+        : [
+            {
+              type: 'Verified',
+              status: 'True' as const,
+              reason: 'Compared',
+              message: `both volumes have the hash ${status.digest}`,
+            },
+          ]),
+    ]
+    const conditions = updates.reduce(
+      (list, update) => setCondition(list, { ...update, observedGeneration: generation }, now),
+      move.status?.conditions as ReturnType<typeof setCondition> | undefined,
+    )
+    const after: Record<string, unknown> = { ...status, phase, observedGeneration: generation, conditions }
+    const gone = Object.keys(move.status ?? {}).filter((field) => !(field in after))
+    const before = (move.status ?? {}) as Record<string, unknown>
+    const isSame = Object.entries(after).every(
+      ([field, value]) => JSON.stringify(value) === JSON.stringify(before[field]),
+    )
+    if (isSame && gone.length === 0) return
+    const patch = { status: { ...after, ...Object.fromEntries(gone.map((field) => [field, null])) } }
+    await clusters
+      .patch(volumeMoves, { name }, 'merge', patch, { subresource: 'status', signal })
+      .catch(tolerate('NotFound'))
+    await this.#tell(move, { phase, obstacle, summary: status.summary }, now, signal)
+  }
+
+  /** Events on the VolumeMove for admins, and on the claim for its tenant, when the phase or the obstacle changes. */
+  async #tell(
+    move: VolumeMove,
+    { phase, obstacle, summary = '' }: { phase: string; obstacle: Outcome['obstacle']; summary: string | undefined },
+    now: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const before = move.status?.conditions?.find(({ type }) => type === 'Progressing')
+    const reason = obstacle?.reason ?? phase
+    if (before?.reason === reason) return
+    const { from, to } = move.spec
+    const text: EventText = {
+      type: obstacle === undefined ? 'Normal' : 'Warning',
+      reason: obstacle === undefined ? `Volume${phase}` : reason,
+      message:
+        obstacle?.message ??
+        `${texts[phase] ?? phase} (from member cluster "${from}" to "${to}")${summary === '' ? '' : `: ${summary}`}`,
+    }
+    const { clusters, log } = this.#context
+    await recordEvent(move, text, { client: clusters, component: 'kcp-volumes', now, log }, signal)
+    await this.#tellTenant(move, text, now, signal)
+  }
+
+  async #tellTenant(move: VolumeMove, text: EventText, now: string, signal: AbortSignal): Promise<void> {
+    const { logicalCluster, namespace, claim: name, claimUid: uid } = move.spec
+    const event = newEvent({
+      metadata: { namespace, name: `${name.slice(0, 200)}.${contentHash([move.metadata.uid, now, text])}` },
+      about: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name, uid },
+      component: 'kcp-volumes',
+      ...text,
+      now,
+    })
+    try {
+      await this.#context.virtual(`/clusters/${logicalCluster}`).create(events, event, { signal })
+    } catch (error) {
+      // An Event is a help only.
+      signal.throwIfAborted()
+      this.#context.log.debug('could not write an event', {
+        claim: keyFor({ cluster: logicalCluster, namespace, name }),
+        error,
+      })
+    }
+  }
+}
+
+/** The phases for people. */
+const texts: Readonly<Record<string, string>> = {
+  Preparing: 'its volume is going to move',
+  Copying: 'its volume is copied while the application runs',
+  Ready: 'its volume is copied, and the application may stop',
+  Finishing: 'the application has stopped; the last changes are copied, and all data is compared',
+  Binding: 'all data is equal; the claim gets its new volume',
+  Moved: 'its volume has moved',
+  Cancelled: 'its volume stays where it is',
+}

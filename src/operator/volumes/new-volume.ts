@@ -1,0 +1,126 @@
+// The new volume of a move. It is made for a claim in our own namespace, filled there, and then given to the tenant's
+// claim: until then the tenant's namespace has no claim of this name, so no pod can start on half of the data. Other
+// than with a data source (KEP-1495), this works with provisioners that ignore data sources, and with both binding modes.
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { systemNamespace, volumeMoveLabel } from '#crds/index.ts'
+import type { Claim } from './claim.ts'
+import { gvrs, Obstacle, type VolumeParties } from './parties.ts'
+
+interface Volume extends KubeObject {
+  spec?: {
+    persistentVolumeReclaimPolicy?: string
+    claimRef?: { namespace?: string; name?: string; uid?: string }
+  }
+  status?: { phase?: string }
+}
+
+/** On a new volume: its reclaim policy, while another one protects it. */
+const policyAnnotation = 'kcp.dev/reclaim-policy'
+
+/** The name of the claim in our namespace. */
+export function newClaimName({ metadata }: { readonly metadata: { readonly name: string } }): string {
+  return `kcp-${metadata.name}`
+}
+
+/** Makes the claim for the new volume, as large as the old one is. */
+export async function ensureNewClaim({ move, target, signal }: VolumeParties, old: Claim): Promise<Claim> {
+  const name = newClaimName(move)
+  const ref = { namespace: systemNamespace, name }
+  const found = await target.client.tryGet<Claim>(gvrs.claims, ref, { signal })
+  if (found !== undefined) {
+    if (found.metadata.labels?.[volumeMoveLabel] !== move.metadata.name)
+      throw new Obstacle(
+        'Conflict',
+        `member cluster "${target.name}" has another claim "${name}" in ${systemNamespace}`,
+      )
+    return found
+  }
+  const { accessModes, storageClassName, volumeMode, resources } = old.spec ?? {}
+  const storage = old.status?.capacity?.storage ?? resources?.requests?.storage
+  const className = move.spec.storageClass ?? storageClassName
+  const claim: Claim = {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name, namespace: systemNamespace, labels: { [volumeMoveLabel]: move.metadata.name } },
+    spec: {
+      ...(accessModes && { accessModes: [...accessModes] }),
+      ...(className !== undefined && { storageClassName: className }),
+      ...(volumeMode !== undefined && { volumeMode }),
+      ...(storage !== undefined && { resources: { requests: { storage } } }),
+    },
+  }
+  return await target.client.create(gvrs.claims, claim, { signal })
+}
+
+/** Deletes the claim for the new volume and the volume with it; true once it is gone. */
+export async function removeNewClaim({ move, target, signal }: VolumeParties): Promise<boolean> {
+  const ref = { namespace: systemNamespace, name: newClaimName(move) }
+  const found = await target.client.tryGet<Claim>(gvrs.claims, ref, { signal })
+  if (found === undefined || found.metadata.labels?.[volumeMoveLabel] !== move.metadata.name) return true
+  const { uid } = found.metadata
+  await target.client.delete(gvrs.claims, ref, { ...(uid && { uid }), signal }).catch(tolerate('NotFound', 'Conflict'))
+  return false
+}
+
+/** Keeps the volume when its claim is deleted. Called when the data was compared. */
+export async function protect({ move, target, signal }: VolumeParties, name: string): Promise<void> {
+  const volume = await volumeOf({ target, signal }, name)
+  if (volume.metadata.labels?.[volumeMoveLabel] === move.metadata.name) return
+  const { resourceVersion } = volume.metadata
+  const metadata = {
+    resourceVersion,
+    labels: { [volumeMoveLabel]: move.metadata.name },
+    annotations: { [policyAnnotation]: volume.spec?.persistentVolumeReclaimPolicy ?? 'Delete' },
+  }
+  const patch = { metadata, spec: { persistentVolumeReclaimPolicy: 'Retain' } }
+  await target.client.patch(gvrs.volumes, { name }, 'merge', patch, { signal }).catch(missingRight)
+}
+
+/** Reserves the volume for the tenant's claim. The claim in our namespace must be gone. */
+export async function reserve({ move, target, signal }: VolumeParties, name: string): Promise<void> {
+  const volume = await volumeOf({ target, signal }, name)
+  const { namespace, name: claimName } = volume.spec?.claimRef ?? {}
+  if (namespace === target.namespace && claimName === move.spec.claim) return
+  if (namespace !== systemNamespace || claimName !== newClaimName(move))
+    throw new Obstacle('VolumeTaken', `volume "${name}" in member cluster "${target.name}" belongs to another claim`)
+  const claimRef = {
+    ...{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace: target.namespace, name: move.spec.claim },
+    ...{ uid: null, resourceVersion: null },
+  }
+  const patch = { metadata: { resourceVersion: volume.metadata.resourceVersion }, spec: { claimRef } }
+  await target.client.patch(gvrs.volumes, { name }, 'merge', patch, { signal })
+}
+
+/** Gives the volume its own reclaim policy back; true once it is bound to the tenant's claim. */
+export async function release({ target, signal }: VolumeParties, name: string): Promise<boolean> {
+  const volume = await volumeOf({ target, signal }, name)
+  if (volume.status?.phase !== 'Bound' || volume.spec?.claimRef?.uid === undefined) return false
+  const policy = volume.metadata.annotations?.[policyAnnotation]
+  if (policy === undefined) return true
+  const patch = {
+    metadata: { labels: { [volumeMoveLabel]: null }, annotations: { [policyAnnotation]: null } },
+    spec: { persistentVolumeReclaimPolicy: policy },
+  }
+  await target.client.patch(gvrs.volumes, { name }, 'merge', patch, { signal })
+  return true
+}
+
+async function volumeOf({ target, signal }: Pick<VolumeParties, 'target' | 'signal'>, name: string): Promise<Volume> {
+  const found = await target.client.tryGet<Volume>(gvrs.volumes, { name }, { signal }).catch(missingRight)
+  if (found === undefined)
+    throw new Obstacle('VolumeLost', `member cluster "${target.name}" has lost volume "${name}"`, { againSeconds: 30 })
+  return found
+}
+
+/** Members that joined before volumes moved give kcp no rights on volumes. */
+export function missingRight(error: unknown): never {
+  if (!isStatusError(error, 'Forbidden')) throw error
+  throw new Obstacle(
+    'JoinAgain',
+    `${error.message}: run 'kcp member join' for this member again, which gives kcp the right`,
+    {
+      againSeconds: 30,
+    },
+  )
+}

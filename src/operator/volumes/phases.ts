@@ -1,0 +1,385 @@
+// The phases of a VolumeMove. Each reconcile looks at what is there and takes the next step; every step may run twice.
+import { quantityOf } from '#apimachinery/quantity/index.ts'
+import { isStatusError } from '#apimachinery/status/index.ts'
+import { memberOfClaim } from '#placement/index.ts'
+import { systemClock, timestamp } from '#async/index.ts'
+import type { DeepReadonly } from '#client/index.ts'
+import type { VolumeMove, VolumeMovePhase, VolumeMoveStatus } from '#crds/index.ts'
+import { MoverError, type RoundMode, type RoundResult } from '#mover/index.ts'
+import {
+  arrive,
+  attachedTo,
+  claimInSource,
+  claimUpstream,
+  deleteKept,
+  isConsented,
+  isOwned,
+  keep,
+  lock,
+  lockOf,
+  placedInSource,
+  unlock,
+  type Claim,
+} from './claim.ts'
+import { ensureMover, moversIn, removeMovers, usersOf, type DialMover } from './movers.ts'
+import { ensureNewClaim, missingRight, newClaimName, protect, release, removeNewClaim, reserve } from './new-volume.ts'
+import { Obstacle, type VolumeParties } from './parties.ts'
+import type { MoveState, Rounds } from './rounds.ts'
+import { bytesText, expectedDowntime, notKeptTexts, progressText, secondsText } from './tell.ts'
+
+export interface MoveContext {
+  readonly rounds: Rounds
+  /** The image of kcp for movers. */
+  readonly image: string
+}
+
+/** What one reconcile found. */
+export interface Outcome {
+  readonly status: VolumeMoveStatus
+  /** Why it waits; absent: it goes on. */
+  readonly obstacle?: { readonly reason: string; readonly message: string }
+  readonly againSeconds?: number
+  /** The move is over, and nothing of it is left. */
+  readonly isOver?: true
+}
+
+/** Seconds between two looks while a round runs, and between two rounds when the application may stop. */
+const lookSeconds = 2
+const restSeconds = 20
+/** A round that is shorter than this, in seconds, is short enough to be repeated without the application. */
+const shortSeconds = 20
+const maxRounds = 12
+
+/** Takes the next step. Rejects with Obstacle, StatusError. */
+export async function advance(parties: VolumeParties, context: MoveContext): Promise<Outcome> {
+  const { move } = parties
+  const status: VolumeMoveStatus = structuredClone((move.status ?? {}) as VolumeMoveStatus)
+  const phase = status.phase ?? 'Preparing'
+  const claim = await claimUpstream(parties)
+  if (phase === 'Moved') return await finish(parties, status, claim)
+  // The tenant has deleted the claim, and its data with it.
+  if (claim === undefined) return await undo(parties, context, status)
+  if (phase === 'Binding') return await bind(parties, context, status, claim)
+  const { from } = move.spec
+  if (memberOfClaim(claim) !== from)
+    return {
+      ...(await undo(parties, context, status)),
+      obstacle: { reason: 'Outdated', message: `the data of the claim is not in member cluster "${from}"` },
+    }
+  return await copy(parties, context, { ...status, phase }, claim)
+}
+
+/** Movers, rounds, and the last one. */
+async function copy(
+  parties: VolumeParties,
+  { rounds, image }: MoveContext,
+  status: VolumeMoveStatus,
+  claim: Claim,
+): Promise<Outcome> {
+  const { move, signal } = parties
+  const { name } = move.metadata
+  const state = rounds.stateOf(name)
+  const old = await claimInSource(parties)
+  const users = await usersOf(parties, move.spec.claim)
+  const isPlaced = users.length > 0 || (await placedInSource(parties, claim)).length > 0
+  if (isPlaced && lockOf(claim)?.move === name) {
+    state.round?.end()
+    await unlock(parties, claim)
+    status.phase = 'Copying'
+  }
+  const seen = takeEnded(state, status)
+  if (seen.error !== undefined) throw seen.error
+  if (seen.isVerified && !isPlaced) return { status: { ...seen.status, phase: 'Binding' }, againSeconds: 0.05 }
+  // A claim that one pod at a time may use cannot be read beside the application.
+  const isExclusive = old.spec?.accessModes?.includes('ReadWriteOncePod') === true
+  if (isPlaced && isExclusive) {
+    await removeMovers(parties, 'source')
+    return await ready(parties, { ...seen.status, bytes: capacityOf(old) }, { state, claim, old })
+  }
+  const credentials = await rounds.credentialsOf(name)
+  await ensureNewClaim(parties, old)
+  const isBlock = old.spec?.volumeMode === 'Block'
+  const node = users.map((pod) => (pod['spec'] as { nodeName?: string } | undefined)?.nodeName).find(Boolean)
+  const wish = { image, credentials, isBlock }
+  const found = await Promise.allSettled([
+    ensureMover(parties, { ...wish, role: 'source', claim: move.spec.claim, ...(node !== undefined && { node }) }),
+    ensureMover(parties, { ...wish, role: 'target', claim: newClaimName(move) }),
+  ])
+  const lost = found.find((one) => one.status === 'rejected')
+  if (lost !== undefined) throw lost.reason
+  const [source, way] = found.map((one) => (one as PromiseFulfilledResult<DialMover>).value) as [DialMover, DialMover]
+  const ways = { source, target: way }
+  if (!isPlaced) return await last(parties, { rounds, ways, state, status: seen.status, old, claim })
+  if (state.round !== undefined)
+    return running(state, { ...seen.status, phase: seen.status.phase === 'Ready' ? 'Ready' : 'Copying' })
+  const since = Date.parse(seen.status.lastRound?.completionTime ?? '')
+  const rested = Number.isNaN(since) || systemClock.now() - since >= restSeconds * 1000
+  if (seen.status.phase !== 'Ready' && !isShort(state, seen.status)) {
+    rounds.start(name, roundWish(move, 'copy'), ways)
+    return running(state, { ...seen.status, phase: 'Copying' })
+  }
+  if (rested) rounds.start(name, roundWish(move, 'copy'), ways)
+  signal.throwIfAborted()
+  return await ready(parties, seen.status, { state, claim, old })
+}
+
+/** The size of the volume, in bytes: the most that it can hold. */
+function capacityOf({ status, spec }: Claim): number {
+  const text = status?.capacity?.storage ?? spec?.resources?.requests?.storage ?? '0'
+  return Number(quantityOf(text).nanos / 1_000_000_000n)
+}
+
+function roundWish({ spec }: DeepReadonly<VolumeMove>, mode: RoundMode) {
+  return { mode, ...(spec.bandwidth !== undefined && { bandwidth: spec.bandwidth }) }
+}
+
+/** Whether more rounds beside the application would not make the last one much shorter. */
+function isShort({ seconds }: MoveState, { rounds = 0, lastRound }: VolumeMoveStatus): boolean {
+  if (lastRound === undefined) return false
+  const [before] = seconds.length > 1 ? seconds : []
+  const converges = before === undefined || lastRound.seconds < before * 0.7
+  return lastRound.seconds <= shortSeconds || rounds >= maxRounds || (rounds >= 3 && !converges)
+}
+
+/** The status after the round that has ended; the error of the round, if it failed. */
+function takeEnded(
+  state: MoveState,
+  status: VolumeMoveStatus,
+): { readonly status: VolumeMoveStatus; readonly isVerified: boolean; readonly error?: Error } {
+  const { ended, survey } = state
+  const base =
+    survey === undefined
+      ? status
+      : { ...status, notKept: notKeptTexts(survey), ...(status.bytes === undefined && { bytes: survey.bytes }) }
+  if (ended === undefined) return { status: base, isVerified: false }
+  delete state.ended
+  if ('error' in ended) {
+    state.failures += 1
+    return { status: base, isVerified: false, error: roundError(ended.error, state.failures) }
+  }
+  state.failures = 0
+  return { status: afterRound(state, base, ended.result), isVerified: ended.result.verified === true }
+}
+
+function afterRound(state: MoveState, status: VolumeMoveStatus, result: RoundResult): VolumeMoveStatus {
+  const seconds = result.durationMs / 1000
+  state.seconds.push(seconds)
+  if (state.seconds.length > 2) state.seconds.shift()
+  if (seconds > 0) state.readRate = Math.max(state.readRate ?? 0, result.bytes / seconds)
+  const { doneBytes: _d, rate: _r, ...kept } = status
+  return {
+    ...kept,
+    rounds: (status.rounds ?? 0) + 1,
+    bytes: result.bytes,
+    entries: result.entries,
+    sentBytes: (status.sentBytes ?? 0) + result.bytesOnWire,
+    notKept: notKeptTexts(result),
+    lastRound: { completionTime: timestamp(systemClock.now()), seconds, changedBytes: result.bytesChanged },
+    ...(result.digest !== undefined && { digest: result.digest }),
+  }
+}
+
+function roundError(error: unknown, failures: number): Error {
+  if (!(error instanceof MoverError)) return error instanceof Error ? error : new Error(String(error))
+  const where = error.path === undefined ? '' : ` (${error.path})`
+  const againSeconds = Math.min(60, 2 ** failures)
+  return new Obstacle(error.code, `${error.message}${where}: ${error.remedy}`, { againSeconds })
+}
+
+function running(state: MoveState, status: VolumeMoveStatus): Outcome {
+  const { progress } = state.round ?? {}
+  const now: VolumeMoveStatus = {
+    ...status,
+    ...(progress && {
+      doneBytes: progress.bytesDone,
+      rate: Math.round(progress.bytesPerSecond),
+      ...(progress.bytesTotal !== undefined && { bytes: progress.bytesTotal }),
+    }),
+  }
+  return { status: told(state, now, progressText(now)), againSeconds: lookSeconds }
+}
+
+/** How often the line for people changes, milliseconds: workloads repeat it. */
+const tellMs = 10_000
+
+function told(state: MoveState, status: VolumeMoveStatus, summary: string): VolumeMoveStatus {
+  const now = systemClock.now()
+  if (status.summary !== undefined && now - (state.toldAt ?? 0) < tellMs) return status
+  state.toldAt = now
+  return { ...status, summary }
+}
+
+interface Readiness {
+  readonly state: MoveState
+  readonly claim: Claim
+  readonly old: Claim
+}
+
+/** The application may stop, if the tenant has agreed and the StatefulSet keeps its claims. */
+async function ready(
+  { move, source }: VolumeParties,
+  before: VolumeMoveStatus,
+  { state, claim, old }: Readiness,
+): Promise<Outcome> {
+  const expectedDowntimeSeconds = expectedDowntime(before, state)
+  const status = { ...before, expectedDowntimeSeconds }
+  const downtime = secondsText(expectedDowntimeSeconds)
+  if (move.spec.requireConsent === true && !isConsented(claim, move.spec.to))
+    return {
+      status: told(state, { ...status, phase: 'Copying' }, `copied; about ${downtime} without the application`),
+      obstacle: {
+        reason: 'ConsentRequired',
+        message: `the application would be stopped for about ${downtime}; to agree: kubectl annotate persistentvolumeclaim ${move.spec.claim} --namespace ${move.spec.namespace} kcp.dev/volume-consent=${move.spec.to}`,
+      },
+      againSeconds: lookSeconds,
+    }
+  if (isOwned(old))
+    return {
+      status: { ...status, phase: 'Copying' },
+      obstacle: {
+        reason: 'ClaimOwned',
+        message: `in member cluster "${source.name}", the claim would be deleted with its StatefulSet or pod; it waits until it would not`,
+      },
+      againSeconds: lookSeconds,
+    }
+  const isNew = status.phase !== 'Ready'
+  const summary = `copied; about ${downtime} without the application`
+  return {
+    status: isNew ? { ...status, phase: 'Ready', summary } : told(state, { ...status, phase: 'Ready' }, summary),
+    againSeconds: lookSeconds,
+  }
+}
+
+interface LastRound {
+  readonly rounds: Rounds
+  readonly ways: { readonly source: DialMover; readonly target: DialMover }
+  readonly state: MoveState
+  readonly status: VolumeMoveStatus
+  readonly old: Claim
+  readonly claim: Claim
+}
+
+/** The application has stopped: locks the claim, makes sure that nobody can write, and compares all data. */
+async function last(parties: VolumeParties, { rounds, ways, state, status, old, claim }: LastRound): Promise<Outcome> {
+  const { move } = parties
+  const { name } = move.metadata
+  if (isOwned(old))
+    throw new Obstacle('ClaimOwned', 'the claim in the old member cluster would be deleted with its owner')
+  if (lockOf(claim)?.move !== name) {
+    // A round beside the application says nothing about the end.
+    state.round?.end()
+    await lock(parties, claim)
+    return { status: { ...status, phase: 'Finishing', stoppedTime: timestamp(systemClock.now()) }, againSeconds: 0.05 }
+  }
+  await refuseAttached(parties, old)
+  if (state.round?.mode === 'copy') {
+    state.round.end()
+    return { status, againSeconds: 0.2 }
+  }
+  if (state.round === undefined) rounds.start(name, roundWish(move, 'final'), ways)
+  const found = running(state, { ...status, phase: 'Finishing' })
+  const summary =
+    status.phase === 'Finishing' && found.status.summary?.startsWith('last') ? found.status.summary : undefined
+  const left = found.status.bytes === undefined ? '' : ` of ${bytesText(found.status.bytes)}`
+  return {
+    ...found,
+    status: { ...found.status, summary: summary ?? `last round: compares all data${left}` },
+    againSeconds: 1,
+  }
+}
+
+/** Throws Obstacle while the volume is attached to a node without a mover of ours. */
+async function refuseAttached(parties: VolumeParties, old: Claim): Promise<void> {
+  const movers = await moversIn(parties, 'source')
+  const own = movers.map((pod) => (pod['spec'] as { nodeName?: string } | undefined)?.nodeName ?? '')
+  const nodes = await attachedTo(parties, old.spec?.volumeName ?? '', new Set(own)).catch(missingRight)
+  if (nodes.length > 0)
+    throw new Obstacle(
+      'StillAttached',
+      `the old volume is still attached to node "${nodes.join('", "')}", where something may write`,
+      {
+        againSeconds: 1,
+      },
+    )
+}
+
+/** Gives the new volume to the claim: from here there is no way back but another move. */
+async function bind(
+  parties: VolumeParties,
+  { rounds }: MoveContext,
+  status: VolumeMoveStatus,
+  claim: Claim,
+): Promise<Outcome> {
+  const { move, target, signal } = parties
+  rounds.forget(move.metadata.name)
+  if (memberOfClaim(claim) !== move.spec.to) {
+    const volumeName = status.volumeName ?? (await volumeNameOf(parties))
+    if (status.volumeName === undefined) return { status: { ...status, volumeName }, againSeconds: 0.05 }
+    await protect(parties, volumeName)
+    const areGone = [await removeMovers(parties, 'target'), await removeMovers(parties, 'source')]
+    if (areGone.includes(false)) return { status, againSeconds: 0.3 }
+    if (!(await removeNewClaim(parties))) return { status, againSeconds: 0.3 }
+    await reserve(parties, volumeName)
+    await keep(parties, systemClock.now() + move.spec.retainSeconds * 1000)
+    await arrive(parties, claim, volumeName)
+  }
+  signal.throwIfAborted()
+  const isBound = await release(parties, status.volumeName ?? '')
+  const movedTime = status.movedTime ?? timestamp(systemClock.now())
+  if (!isBound)
+    return {
+      status: { ...status, movedTime, summary: `its claim is bound in member cluster "${target.name}"` },
+      againSeconds: 0.5,
+    }
+  return { status: { ...status, movedTime, phase: 'Moved', summary: movedText(status, movedTime) }, againSeconds: 1 }
+}
+
+function movedText({ bytes = 0, stoppedTime }: VolumeMoveStatus, movedTime: string): string {
+  const seconds = (Date.parse(movedTime) - Date.parse(stoppedTime ?? movedTime)) / 1000
+  return `${bytesText(bytes)} moved in ${secondsText(seconds)} without the application`
+}
+
+async function volumeNameOf(parties: VolumeParties): Promise<string> {
+  const claim = await ensureNewClaim(parties, {} as Claim)
+  const { volumeName } = claim.spec ?? {}
+  if (volumeName === undefined) throw new Obstacle('VolumeLost', 'the new claim has no volume', { againSeconds: 30 })
+  return volumeName
+}
+
+/** Keeps the old volume for the time that the Placement says, or until the tenant deletes the claim. */
+async function finish(parties: VolumeParties, status: VolumeMoveStatus, claim: Claim | undefined): Promise<Outcome> {
+  const { move } = parties
+  const untilMs = Date.parse(status.movedTime ?? '') + move.spec.retainSeconds * 1000
+  const waitMs = untilMs - systemClock.now()
+  const isEnding = move.metadata.deletionTimestamp !== undefined
+  if (claim !== undefined && waitMs > 0 && !isEnding)
+    return { status, againSeconds: Math.min(60, Math.max(1, waitMs / 1000)) }
+  if (!(await deleteKept(parties))) return { status, againSeconds: 1 }
+  return { status, isOver: true }
+}
+
+/** Removes everything that the move has made, and its lock. The claim stays where it is. */
+export async function undo(
+  parties: VolumeParties,
+  { rounds }: MoveContext,
+  status: VolumeMoveStatus,
+): Promise<Outcome> {
+  rounds.forget(parties.move.metadata.name)
+  const left = [
+    await removeMovers(parties, 'source'),
+    await removeMovers(parties, 'target'),
+    await removeNewClaim(parties),
+  ]
+  const claim = await claimUpstream(parties)
+  if (claim !== undefined) await unlock(parties, claim)
+  const phase: VolumeMovePhase = 'Cancelled'
+  if (left.includes(false)) return { status: { ...status, phase }, againSeconds: 0.5 }
+  return { status: { ...status, phase }, isOver: true }
+}
+
+/** The obstacle in an error. */
+export function obstacleOf(error: unknown): { reason: string; message: string; againSeconds: number } {
+  if (error instanceof Obstacle) return error
+  if (isStatusError(error)) return { reason: error.reason, message: error.message, againSeconds: 5 }
+  return { reason: 'Failed', message: String(error), againSeconds: 10 }
+}

@@ -1,0 +1,136 @@
+// The rounds that run now. A round takes minutes or hours, so a reconcile only starts it and looks at it. A round that is
+// lost with its process is run again: it sends only what differs.
+import { pipeline } from 'node:stream/promises'
+import { childSignal } from '#async/index.ts'
+import {
+  createMoverControl,
+  issueMoverCredentials,
+  MoverError,
+  type MoverControl,
+  type MoverRole,
+  type RoundMode,
+  type RoundProgress,
+  type RoundResult,
+  type Survey,
+} from '#mover/index.ts'
+import type { DialMover, MoveCredentials } from './movers.ts'
+
+export interface Ways {
+  readonly source: DialMover
+  readonly target: DialMover
+  /** Address and port at which the target reaches the source; undefined: through us. */
+  readonly direct?: string
+}
+
+export interface RoundWish {
+  readonly mode: RoundMode
+  readonly bandwidth?: number
+}
+
+export interface MoveState {
+  /** Times in Unix milliseconds. */
+  round?: { readonly mode: RoundMode; readonly since: number; progress?: RoundProgress; readonly end: () => void }
+  /** The last round that ended; taken by the reconcile that follows. */
+  ended?:
+    { readonly mode: RoundMode; readonly result: RoundResult } | { readonly mode: RoundMode; readonly error: unknown }
+  survey?: Survey
+  /** Duration of the last two rounds, in seconds; the older first. */
+  readonly seconds: number[]
+  /** Bytes per second of the fastest full reading. */
+  readRate?: number
+  /** The connection between the members failed: rounds go through us. */
+  isRelayed?: boolean
+  failures: number
+  credentials?: MoveCredentials
+  /** When the line for people was last written. */
+  toldAt?: number
+}
+
+/** How long the target waits for the source's connection, and more. */
+const relayMs = 30_000
+
+/** The moves that this process works at. */
+export class Rounds implements Disposable {
+  readonly #states = new Map<string, MoveState>()
+  readonly #signal: AbortSignal
+  readonly #changed: (move: string) => void
+
+  /** `changed` is called with the name of a move when its round has ended. */
+  constructor(signal: AbortSignal, changed: (move: string) => void) {
+    this.#signal = signal
+    this.#changed = changed
+  }
+
+  stateOf(move: string): MoveState {
+    let state = this.#states.get(move)
+    if (state === undefined) this.#states.set(move, (state = { seconds: [], failures: 0 }))
+    return state
+  }
+
+  async credentialsOf(move: string): Promise<MoveCredentials> {
+    const state = this.stateOf(move)
+    return (state.credentials ??= await issueMoverCredentials(move))
+  }
+
+  /** Starts a round; nothing if one runs. */
+  start(move: string, wish: RoundWish, ways: Ways): void {
+    const state = this.stateOf(move)
+    const { credentials } = state
+    if (state.round !== undefined || credentials === undefined) return
+    const life = childSignal(this.#signal)
+    const round: NonNullable<MoveState['round']> = {
+      mode: wish.mode,
+      since: Date.now(),
+      end: () => life.abort(new DOMException('the round was ended', 'AbortError')),
+    }
+    state.round = round
+    const control = (role: MoverRole): MoverControl =>
+      createMoverControl({ credentials: credentials.control, role, dial: ways[role] })
+    const run = async (): Promise<RoundResult> => {
+      state.survey ??= await control('source').survey(() => undefined, life.signal)
+      const isDirect = ways.direct !== undefined && state.isRelayed !== true
+      const source = isDirect && ways.direct !== undefined ? { address: ways.direct } : ({ relay: true } as const)
+      if (!isDirect) void this.#relay(control('target'), ways.source, life.signal)
+      const { bandwidth } = wish
+      const options = { mode: wish.mode, source, ...(bandwidth !== undefined && { bandwidth }) }
+      return await control('target').round(options, (progress) => (round.progress = progress), life.signal)
+    }
+    void run()
+      .then((result) => (state.ended = { mode: wish.mode, result }))
+      .catch((error: unknown) => {
+        if (error instanceof MoverError && error.code === 'PeerLost' && ways.direct !== undefined)
+          state.isRelayed = true
+        state.ended = { mode: wish.mode, error }
+      })
+      .finally(() => {
+        life[Symbol.dispose]()
+        delete state.round
+        if (!this.#signal.aborted) this.#changed(move)
+      })
+  }
+
+  /** Joins the target's connection with the source: the bytes are their TLS session. */
+  async #relay(target: MoverControl, source: DialMover, signal: AbortSignal): Promise<void> {
+    try {
+      const opening = AbortSignal.any([signal, AbortSignal.timeout(relayMs)])
+      const far = await target.relay(signal)
+      const near = await source(opening).catch((error: unknown) => {
+        far.destroy()
+        throw error
+      })
+      await Promise.all([pipeline(near, far), pipeline(far, near)])
+    } catch {
+      // The round ends with an error of its own.
+    }
+  }
+
+  /** Ends the round of a move, and forgets the move. */
+  forget(move: string): void {
+    this.#states.get(move)?.round?.end()
+    this.#states.delete(move)
+  }
+
+  [Symbol.dispose](): void {
+    for (const { round } of this.#states.values()) round?.end()
+  }
+}
