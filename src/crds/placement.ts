@@ -58,6 +58,10 @@ export interface PlacementVolumes {
   /** Bytes per second, such as `50Mi`. Default: no limit. */
   readonly bandwidth?: string
   readonly requireConsent?: boolean
+  /** Members that keep the copies of way Replicate: the first one that is Ready and has not the volume itself. */
+  readonly standbys?: readonly string[]
+  /** Seconds between two rounds of way Replicate. Default 60. */
+  readonly everySeconds?: number
 }
 
 /** When running workloads move from fuller to emptier members. */
@@ -320,7 +324,7 @@ export const placementKind: Kind = {
               type: 'string',
               enum: ['Pin', ...volumeWays],
               description:
-                'For claims whose StorageClass is not in classes. Pin: the volume stays, and so does its workload. Copy: the data is copied while the application runs, and once more after it has stopped. Default Pin.',
+                'For claims whose StorageClass is not in classes. Pin: the volume stays, and so does its workload. Copy: the data is copied while the application runs, and once more after it has stopped. Snapshot, Shared: the member clusters use one storage, where the new volume is made from a snapshot, or is the same volume; such member clusters trust each other with its volumes. Replicate: as Copy, and one of the standbys has a copy all the time. Default Pin.',
             },
             classes: {
               type: 'array',
@@ -355,6 +359,21 @@ export const placementKind: Kind = {
               maxLength: 32,
               pattern: '^[1-9][0-9]*([kMGT]|[KMGT]i)?$',
               description: 'How many bytes per second the copy of one volume may send, such as 50Mi.',
+            },
+            standbys: {
+              type: 'array',
+              description:
+                'Member clusters that keep the copies of volumes that are replicated: the first one that is Ready and does not have the volume itself.',
+              maxItems: 64,
+              'x-kubernetes-list-type': 'atomic',
+              items: { type: 'string', minLength: 1, maxLength: 253 },
+            },
+            everySeconds: {
+              type: 'integer',
+              format: 'int32',
+              minimum: 5,
+              maximum: 86400,
+              description: 'How many seconds a copy of a replicated volume may be behind, besides the time of a round. Default 60.',
             },
             requireConsent: {
               type: 'boolean',

@@ -47,7 +47,10 @@ export interface VolumeLock {
   /** The member to which the data goes. */
   readonly to: string
 }
-/** Written by tenants, on claims: the member to which the data may move, where a Placement asks for consent. */
+/**
+ * Written by tenants, on claims: the member to which the data may move, where a Placement asks for consent. After the
+ * loss of a member `MEMBER@TIME`: the claim may go on there with the copy of that time.
+ */
 export const volumeConsentAnnotation = 'kcp.dev/volume-consent'
 /** Written by a syncer on EndpointSlices whose pods can be reached from other members: the value of reachabilityOf. */
 export const reachableAnnotation = 'kcp.dev/reachable'

@@ -11,8 +11,12 @@ export interface VolumeMove extends KubeObject {
   status?: VolumeMoveStatus
 }
 
-/** How the data of a claim gets into another member. Copy: movers read it in the one and write it in the other. */
-export const volumeWays = ['Copy'] as const
+/**
+ * How the data of a claim gets into another member. Copy: movers read it in the one and write it in the other. Snapshot,
+ * Shared: both members use one storage, where the new volume is made from a snapshot, or is the same. Replicate: as Copy,
+ * and a copy is kept up to date in another member all the time.
+ */
+export const volumeWays = ['Copy', 'Snapshot', 'Shared', 'Replicate'] as const
 export type VolumeWay = (typeof volumeWays)[number]
 
 export interface VolumeMoveSpec {
@@ -32,6 +36,8 @@ export interface VolumeMoveSpec {
   retainSeconds: number
   /** Whether the tenant must agree before the application stops. */
   requireConsent?: boolean
+  /** Of a copy that is kept up to date: seconds between two rounds. */
+  everySeconds?: number
 }
 
 /**
@@ -65,6 +71,8 @@ export interface VolumeMoveStatus {
   movedTime?: string
   /** What the new volume cannot keep, of the old one. */
   notKept?: string[]
+  /** RFC 3339: the new volume has nothing of what was written after this time, because the old member was lost. */
+  lostAfter?: string
   /** Hash of the content and metadata of both volumes when they were compared. */
   digest?: string
   /** The PersistentVolume in the new member. */
@@ -122,6 +130,12 @@ export const volumeMoveKind: Kind = {
           minimum: 0,
           description: 'How long the old volume is kept, in seconds.',
         },
+        everySeconds: {
+          type: 'integer',
+          format: 'int32',
+          minimum: 5,
+          description: 'Of a copy that is kept up to date: the seconds between two rounds.',
+        },
         requireConsent: { type: 'boolean', description: 'Whether the tenant must agree before the application stops.' },
       },
       'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: 'it cannot be changed' }],
@@ -159,6 +173,10 @@ export const volumeMoveKind: Kind = {
           maxItems: maxNotKept + 1,
           'x-kubernetes-list-type': 'atomic',
           items: text,
+        },
+        lostAfter: {
+          ...time,
+          description: 'The new volume has nothing that was written after this time, because the old member cluster was lost.',
         },
         digest: { ...text, description: 'A hash of the content and metadata of both volumes when they were compared.' },
         volumeName: { ...name, description: 'The PersistentVolume in the new member cluster.' },

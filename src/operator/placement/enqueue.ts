@@ -2,7 +2,7 @@
 // that a change concerns.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { clusterInKey, namespaceKeyOf, parseKey, type DeepReadonly } from '#client/index.ts'
-import { inheritLabel, isPlaceable, matches, placedOnAnnotation, type Placement, type VolumeMove } from '#crds/index.ts'
+import { inheritLabel, isPlaceable, matches, placedOnAnnotation, type Placement, type VolumeMove, volumeConsentAnnotation } from '#crds/index.ts'
 import { memberOfClaim, storageClassOf, usesClaim } from '#placement/index.ts'
 import { selects } from './copy-seen.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
@@ -35,7 +35,8 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
     }),
     inputs.claims.onChange(({ key, before, after }) => {
       const [was, is] = [before, after].map((claim) => claim && memberOfClaim(claim))
-      if (was === is && storageClassOf(before) === storageClassOf(after)) return
+      const [agreed, agrees] = [before, after].map((claim) => claim?.metadata.annotations?.[volumeConsentAnnotation])
+      if (was === is && agreed === agrees && storageClassOf(before) === storageClassOf(after)) return
       const versions = [before, after].filter((claim) => claim !== undefined)
       enqueueAll(
         inputs.workloadKeysInNamespace(namespaceKeyOf(key), (workload) =>

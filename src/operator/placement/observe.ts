@@ -7,6 +7,7 @@ import {
   type LogicalCluster,
   type PlacedOn,
   type ServiceNetwork,
+  volumeConsentAnnotation,
   type VolumeMovePhase,
 } from '#crds/index.ts'
 import {
@@ -24,6 +25,7 @@ import {
   type CopySeen,
   type Rebalancing,
   type Rejection,
+  type VolumeCopy,
   type VolumesSeen,
 } from '#placement/index.ts'
 import { copySeen, selects } from './copy-seen.ts'
@@ -205,8 +207,29 @@ export function choiceOfObject(
     near: inputs.membersOfOthers(`${cluster}|${namespace}`, workload),
     keyOf: (name, isTenants) => keyFor(isTenants ? { cluster, name } : { name }),
     ...(rebalancing && { rebalancing }),
+    copyOf: (withData) => copyOf(withData, inputs),
     nowMs,
   })
+}
+
+/** The copy of all these claims that one member keeps up to date. */
+function copyOf(claims: readonly CachedObject[], inputs: PlacementInputs): VolumeCopy | undefined {
+  const copies = claims.map(({ metadata }) =>
+    [...inputs.movesOfClaim(metadata.uid ?? '')].find(
+      ({ spec, status }) => spec.way === 'Replicate' && !isOver(status?.phase) && status?.lastRound !== undefined,
+    ),
+  )
+  const members = new Set(copies.map((copy) => copy?.spec.to))
+  const [member] = members
+  if (members.size !== 1 || member === undefined) return undefined
+  const times = copies.map((copy) => copy?.status?.lastRound?.completionTime ?? '')
+  const asOf = times.toSorted()[0] ?? ''
+  return {
+    member,
+    asOf,
+    claims: claims.map(({ metadata }) => metadata.name ?? ''),
+    isAgreed: claims.every(({ metadata }) => metadata.annotations?.[volumeConsentAnnotation] === `${member}@${asOf}`),
+  }
 }
 
 /** The Placements that hold for a namespace of the logical cluster. */

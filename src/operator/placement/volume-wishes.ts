@@ -30,6 +30,13 @@ export function followVolumes(inputs: PlacementInputs, queue: Pick<KeyQueue, 'ad
     inputs.claims.onChange(({ key, before, after }) => {
       if ((before && memberOfClaim(before)) !== (after && memberOfClaim(after))) queue.add(key)
     }),
+    inputs.adminPlacements.onChange(({ before, after }) => {
+      if (JSON.stringify(before?.spec?.volumes) === JSON.stringify(after?.spec?.volumes)) return
+      for (const key of inputs.claims.store.keys()) {
+        const claim = inputs.claims.store.get(key)
+        if (claim !== undefined && memberOfClaim(claim) !== undefined) queue.add(key)
+      }
+    }),
     inputs.volumeMoves.onChange(({ before, after }) => {
       const { spec } = after ?? before ?? {}
       if (spec === undefined || before?.status?.phase === after?.status?.phase) return
@@ -54,7 +61,8 @@ export async function reconcileVolumeWish(
   const claim = inputs.claims.store.get(key)
   const from = claim && memberOfClaim(claim)
   if (claim === undefined || from === undefined || claim.metadata.deletionTimestamp !== undefined) return {}
-  const to = wantedIn(claim, from, inputs.workloadsInNamespace(namespaceKeyOf(key)))
+  const wanted = wantedIn(claim, from, inputs.workloadsInNamespace(namespaceKeyOf(key)))
+  const to = wanted ?? standbyOf(key, claim, from, inputs)
   const known = [...inputs.movesOfClaim(claim.metadata.uid ?? '')].filter(
     ({ metadata }) => metadata.deletionTimestamp === undefined,
   )
@@ -70,7 +78,8 @@ export async function reconcileVolumeWish(
     if (isCurrent) for (const { metadata } of stale) await remove(metadata, clusters, signal)
     return { requeueAfterSeconds: 1 }
   }
-  if (to === undefined || known.some(({ spec }) => spec.from === from && spec.to === to)) return {}
+  if (to === undefined) return isWithoutStandby(key, claim, inputs) ? { requeueAfterSeconds: standbySeconds } : {}
+  if (known.some(({ spec }) => spec.from === from && spec.to === to)) return {}
   const move = volumeMoveOf(key, claim, { from, to }, inputs)
   if (move === undefined) return {}
   await clusters.create(volumeMoves, move, { signal }).catch(tolerate('AlreadyExists'))
@@ -89,7 +98,31 @@ function wantedIn(claim: CachedObject, from: string, workloads: Iterable<CachedO
   return members.size === 1 ? only : undefined
 }
 
-/** Undefined while the logical cluster is not known, or its volumes do not move. */
+/** The member that keeps a copy of the volume; undefined if none does. */
+function standbyOf(key: string, claim: CachedObject, from: string, inputs: PlacementInputs): string | undefined {
+  const rule = ruleOf(key, claim, inputs)
+  if ('why' in rule || rule.way !== 'Replicate') return undefined
+  const known = [...inputs.movesOfClaim(claim.metadata.uid ?? '')].map(({ spec }) => spec.to)
+  const fits = (member: string): boolean => member !== from && inputs.isReady(member)
+  // A copy that is there is not given up because its member, or the one before it in the list, comes and goes.
+  return rule.standbys.find((member) => member !== from && known.includes(member)) ?? rule.standbys.find(fits)
+}
+
+/** How often a standby is looked for while none is Ready. */
+const standbySeconds = 30
+
+function isWithoutStandby(key: string, claim: CachedObject, inputs: PlacementInputs): boolean {
+  const rule = ruleOf(key, claim, inputs)
+  return !('why' in rule) && rule.way === 'Replicate' && rule.standbys.length > 0
+}
+
+function ruleOf(key: string, claim: CachedObject, inputs: PlacementInputs): ReturnType<typeof volumeRuleOf> {
+  const { cluster = '', namespace = '' } = parseKey(key)
+  const found = inputs.namespaces.store.get(keyFor({ cluster, name: namespace }))
+  return volumeRuleOf(claim, rulesFor(cluster, found, inputs))
+}
+
+/** Undefined if the volume does not move. */
 function volumeMoveOf(
   key: string,
   claim: CachedObject,
@@ -97,9 +130,10 @@ function volumeMoveOf(
   inputs: PlacementInputs,
 ): VolumeMove | undefined {
   const { cluster = '', namespace = '', name } = parseKey(key)
-  const rule = volumeRuleOf(claim, rulesFor(cluster, inputs.namespaces.store.get(namespaceObjectKey(key)), inputs))
+  const rule = ruleOf(key, claim, inputs)
   if ('why' in rule) return undefined
-  const { way, storageClass, bandwidth, retainSeconds, requireConsent } = rule
+  const { storageClass, bandwidth, retainSeconds, requireConsent, everySeconds } = rule
+  const way = rule.way === 'Replicate' && !rule.standbys.includes(to) ? 'Copy' : rule.way
   const claimUid = claim.metadata.uid ?? ''
   return {
     apiVersion: 'kcp.dev/v1alpha1',
@@ -111,13 +145,9 @@ function volumeMoveOf(
       ...(bandwidth !== undefined && { bandwidth }),
       retainSeconds,
       ...(requireConsent && { requireConsent }),
+      ...(way === 'Replicate' && { everySeconds }),
     },
   }
-}
-
-function namespaceObjectKey(key: string): string {
-  const { cluster = '', namespace = '' } = parseKey(key)
-  return keyFor({ cluster, name: namespace })
 }
 
 async function remove(

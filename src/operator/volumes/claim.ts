@@ -2,7 +2,7 @@
 // is kept for a while. The lock and the scheduler's record are written and read in opposite orders by this file and by
 // the syncers, so that no pod starts on data that is on its way.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { isStatusError } from '#apimachinery/status/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import {
   hasCopy,
   keptVolumeAnnotation,
@@ -20,7 +20,7 @@ import {
   type VolumeLock,
 } from '#crds/index.ts'
 import { memberOfClaim, usesClaim } from '#placement/index.ts'
-import { gvrs, Obstacle, type VolumeParties } from './parties.ts'
+import { gvrs, Obstacle, type MemberSide, type VolumeParties } from './parties.ts'
 
 export interface Claim extends KubeObject {
   spec?: {
@@ -29,6 +29,7 @@ export interface Claim extends KubeObject {
     volumeMode?: string
     volumeName?: string
     resources?: { requests?: { storage?: string } }
+    dataSource?: object
   }
   status?: { phase?: string; capacity?: { storage?: string } }
 }
@@ -56,6 +57,11 @@ export async function claimInSource({ source, move, signal }: VolumeParties): Pr
 /** The StatefulSet that would delete the claim with itself; the syncer makes it keep its claims before it leaves. */
 export function isOwned(claim: Claim): boolean {
   return (claim.metadata.ownerReferences ?? []).some(({ kind }) => kind === 'StatefulSet' || kind === 'Pod')
+}
+
+/** Whether the tenant goes on in this member with an old copy, after the loss of the other one. */
+export function isLossAccepted({ metadata }: Claim, to: string): boolean {
+  return metadata.annotations?.[volumeConsentAnnotation]?.startsWith(`${to}@`) === true
 }
 
 /** Whether the tenant lets the claim go to this member. */
@@ -103,18 +109,28 @@ async function patchClaim(
   })
 }
 
-/** Workloads that use the claim and have something in the old member, as the server says now: `KIND "NAME"`. */
-export async function placedInSource({ move, upstream, signal }: VolumeParties, claim: Claim): Promise<string[]> {
-  const { namespace, from } = move.spec
-  const found: string[] = []
+export interface Users {
+  /** Workloads with something in the old member: `KIND "NAME"`. */
+  readonly inSource: readonly string[]
+  /** Whether a workload waits in the new member for the data. */
+  readonly isAwaited: boolean
+}
+
+/** The workloads that use the claim, as the server says now. */
+export async function workloadsOf({ move, upstream, signal }: VolumeParties, claim: Claim): Promise<Users> {
+  const { namespace, from, to } = move.spec
+  const inSource: string[] = []
+  let isAwaited = false
   for (const { gvr, kind } of workloadKinds)
     for (const workload of (await upstream.list<KubeObject>(gvr, { namespace, signal })).items) {
       if (!usesClaim({ ...workload, kind }, claim)) continue
-      const state = placedOn(workload)[from]
+      const placed = placedOn(workload)
+      const state = placed[from]
+      if (placed[to]?.state === 'Assumed') isAwaited = true
       const isThere = hasCopy(state) || state?.state === 'Terminating' || state?.state === 'Lost'
-      if (isThere) found.push(`${kind} "${workload.metadata.name ?? ''}"`)
+      if (isThere) inSource.push(`${kind} "${workload.metadata.name ?? ''}"`)
     }
-  return found
+  return { inSource, isAwaited }
 }
 
 /** Nodes to which the volume is attached, except those in `but`. */
@@ -160,30 +176,35 @@ export async function arrive(parties: VolumeParties, claim: Claim, volumeName: s
   )
 }
 
-/** Marks the claim in the old member, so that its syncer keeps it, its volume and its namespace for a while. */
-export async function keep({ source, move, signal }: VolumeParties, untilMs: number): Promise<void> {
+/**
+ * Marks the claim in the old member, so that it is kept with its volume and its namespace for a while. Resolves with the
+ * time until when, in Unix milliseconds; undefined if the member does not have the claim.
+ */
+export async function keep({ source, move, signal }: VolumeParties, untilMs: number): Promise<number | undefined> {
   const ref = { namespace: source.namespace, name: move.spec.claim }
   const found = await source.client.tryGet<Claim>(gvrs.claims, ref, { signal })
-  if (found === undefined || found.metadata.annotations?.[keptVolumeAnnotation] !== undefined) return
+  const known = found?.metadata.annotations?.[keptVolumeAnnotation]
+  if (found === undefined || known !== undefined) return known === undefined ? undefined : Date.parse(known)
   const metadata = {
     uid: found.metadata.uid,
     labels: { [volumeMoveLabel]: move.metadata.name },
     annotations: { [keptVolumeAnnotation]: new Date(untilMs).toISOString() },
   }
   await source.client.patch(gvrs.claims, ref, 'merge', { metadata }, { signal })
+  return untilMs
 }
 
-/** Deletes the claim that was kept, and its volume with it. True once it is gone. */
-export async function deleteKept({ source, move, signal }: VolumeParties): Promise<boolean> {
-  const ref = { namespace: source.namespace, name: move.spec.claim }
-  const found = await source.client.tryGet<Claim>(gvrs.claims, ref, { signal })
-  const isKept =
-    found?.metadata.annotations?.[keptVolumeAnnotation] !== undefined &&
-    found.metadata.labels?.[volumeMoveLabel] === move.metadata.name
-  if (!isKept) return true
+/** Deletes the old claim that this or, in its target, an earlier move keeps, and its volume. True once it is gone. */
+export async function deleteKept(
+  { move, signal }: Pick<VolumeParties, 'move' | 'signal'>,
+  side: MemberSide,
+): Promise<boolean> {
+  const ref = { namespace: side.namespace, name: move.spec.claim }
+  const found = await side.client.tryGet<Claim>(gvrs.claims, ref, { signal })
+  const isKept = found?.metadata.annotations?.[keptVolumeAnnotation] !== undefined
+  const isOurs = side.name === move.spec.to || found?.metadata.labels?.[volumeMoveLabel] === move.metadata.name
+  if (!isKept || !isOurs) return true
   const { uid } = found.metadata
-  await source.client.delete(gvrs.claims, ref, { ...(uid && { uid }), signal }).catch((error: unknown) => {
-    if (!isStatusError(error, 'NotFound') && !isStatusError(error, 'Conflict')) throw error
-  })
+  await side.client.delete(gvrs.claims, ref, { ...(uid && { uid }), signal }).catch(tolerate('NotFound', 'Conflict'))
   return false
 }

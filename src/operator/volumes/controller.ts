@@ -9,12 +9,14 @@ import {
   setCondition,
   volumeMoveFinalizer,
   volumeMoves,
+  type MemberCluster,
   type VolumeMove,
   type VolumeMoveStatus,
 } from '#crds/index.ts'
 import { loopWithMembers } from '#operator/framework/loop.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 import { recordEvent, type EventText } from '#operator/framework/record-event.ts'
+import { unreachableSince } from '#placement/index.ts'
 import type { ReconcileResult } from '#reconcile/index.ts'
 import { unlock } from './claim.ts'
 import { gvrs, Obstacle, partiesOf, type MemberAccess } from './parties.ts'
@@ -26,6 +28,11 @@ export interface VolumeMoveDeps {
   readonly accessOf: (member: string) => MemberAccess | undefined
   /** The image of kcp for movers. */
   readonly image: string
+}
+
+/** Whether the member does not answer and is fenced. */
+function isLostMember(member: DeepReadonly<MemberCluster> | undefined): boolean {
+  return member?.spec?.fenced === true && unreachableSince(member) !== undefined
 }
 
 const events = { group: '', version: 'v1', resource: 'events' } as const
@@ -40,6 +47,7 @@ export function volumeMoveController(deps: VolumeMoveDeps): OperatorController {
       ...deps,
       rounds,
       isKnown: (name) => members.store.get(name) !== undefined,
+      isLost: (name) => isLostMember(members.store.get(name)),
     })
     return {
       workers: 8,
@@ -65,9 +73,10 @@ export function volumeMoveController(deps: VolumeMoveDeps): OperatorController {
   })
 }
 
-interface KeeperDeps extends VolumeMoveDeps, MoveContext {
+interface KeeperDeps extends VolumeMoveDeps, Pick<MoveContext, 'rounds'> {
   /** Whether there is a MemberCluster of this name. */
   readonly isKnown: (member: string) => boolean
+  readonly isLost: (member: string) => boolean
 }
 
 class VolumeMoves {
@@ -104,12 +113,14 @@ class VolumeMoves {
       const { from, to } = move.spec
       const isLost = [from, to].some((member) => !this.#deps.isKnown(member))
       if (isLost && status.phase !== 'Binding') return await this.#abandon(move, status, signal)
-      const parties = await partiesOf(move, this.#context, { accessOf: this.#deps.accessOf, signal })
+      const isSourceLost = this.#deps.isLost(from)
+      const context = { ...this.#deps, isSourceLost }
+      const parties = await partiesOf(move, this.#context, { accessOf: this.#deps.accessOf, isSourceLost, signal })
       if (parties === undefined) return { status, isOver: true }
       const isDeleted = move.metadata.deletionTimestamp !== undefined
       const mayEnd = status.phase !== 'Binding' && status.phase !== 'Moved'
-      if (isDeleted && mayEnd) return await undo(parties, this.#deps, status)
-      return await advance(parties, this.#deps)
+      if (isDeleted && mayEnd) return await undo(parties, context, status)
+      return await advance(parties, context)
     } catch (error) {
       signal.throwIfAborted()
       const { reason, message, againSeconds } = obstacleOf(error)

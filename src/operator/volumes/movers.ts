@@ -4,8 +4,10 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 import { contentHash, systemNamespace, volumeMoveLabel } from '#crds/index.ts'
-import { moverPort, type MoverRole, type PartyCredentials } from '#mover/index.ts'
+import type { MoverRole, PartyCredentials } from '#mover/index.ts'
 import { gvrs, Obstacle, type MemberSide, type VolumeParties } from './parties.ts'
+
+const moverPort = 8443
 
 /** The identities of one move: made by this process, and new after it was started again. */
 export type MoveCredentials = Readonly<Record<'control' | MoverRole, PartyCredentials>>

@@ -15,8 +15,8 @@ interface Volume extends KubeObject {
   status?: { phase?: string }
 }
 
-/** On a new volume: its reclaim policy, while another one protects it. */
-const policyAnnotation = 'kcp.dev/reclaim-policy'
+/** On a volume: its reclaim policy, while another one protects it. */
+export const policyAnnotation = 'kcp.dev/reclaim-policy'
 
 /** The name of the claim in our namespace. */
 export function newClaimName({ metadata }: { readonly metadata: { readonly name: string } }): string {
@@ -36,7 +36,7 @@ export async function ensureNewClaim({ move, target, signal }: VolumeParties, ol
       )
     return found
   }
-  const { accessModes, storageClassName, volumeMode, resources } = old.spec ?? {}
+  const { accessModes, storageClassName, volumeMode, resources, dataSource } = old.spec ?? {}
   const storage = old.status?.capacity?.storage ?? resources?.requests?.storage
   const className = move.spec.storageClass ?? storageClassName
   const claim: Claim = {
@@ -48,6 +48,7 @@ export async function ensureNewClaim({ move, target, signal }: VolumeParties, ol
       ...(className !== undefined && { storageClassName: className }),
       ...(volumeMode !== undefined && { volumeMode }),
       ...(storage !== undefined && { resources: { requests: { storage } } }),
+      ...(dataSource !== undefined && { dataSource }),
     },
   }
   return await target.client.create(gvrs.claims, claim, { signal })

@@ -1,7 +1,7 @@
 // The parties of a VolumeMove, found by the names in its spec, and the reasons why there are none.
 import type { Duplex } from 'node:stream'
 import { clusterIdOf, type KubeObject } from '#apimachinery/meta/index.ts'
-import type { DeepReadonly, KubeClient } from '#client/index.ts'
+import { createClient, type DeepReadonly, type KubeClient } from '#client/index.ts'
 import type { PodPortOfMember } from '#client/member/index.ts'
 import {
   adoptedNamespace,
@@ -26,6 +26,12 @@ export interface MemberAccess {
   readonly client: KubeClient
   /** Opens a connection to a port of a pod. */
   readonly dialPod: (pod: PodPortOfMember, signal: AbortSignal) => Promise<Duplex>
+}
+
+interface PartySearch {
+  readonly accessOf: (member: string) => MemberAccess | undefined
+  readonly isSourceLost?: boolean
+  readonly signal: AbortSignal
 }
 
 /** One member of a move. */
@@ -56,14 +62,24 @@ export class Obstacle extends Error {
   }
 }
 
-/** Throws Obstacle if a member is not connected. Undefined: the logical cluster is gone. */
+/** Access to a member that does not answer: nothing is asked of it. */
+function lostMember(name: string): MemberAccess {
+  const refuse = (): Promise<never> =>
+    Promise.reject(new Obstacle('Unreachable', `member cluster "${name}" does not answer`))
+  return {
+    client: createClient({ request: refuse, upgrade: refuse, [Symbol.asyncDispose]: () => Promise.resolve() }),
+    dialPod: refuse,
+  }
+}
+
+/**
+ * Throws Obstacle if a member is not connected; `isSourceLost`: the old member need not be. Undefined: the logical
+ * cluster is gone.
+ */
 export async function partiesOf(
   move: DeepReadonly<VolumeMove>,
   { informers, virtual }: Pick<OperatorContext, 'informers' | 'virtual'>,
-  {
-    accessOf,
-    signal,
-  }: { readonly accessOf: (member: string) => MemberAccess | undefined; readonly signal: AbortSignal },
+  { accessOf, isSourceLost = false, signal }: PartySearch,
 ): Promise<VolumeParties | undefined> {
   const { logicalCluster, namespace, from, to } = move.spec
   const owner = informers.of<LogicalCluster>(logicalClusters).store.get(logicalCluster)
@@ -72,7 +88,7 @@ export async function partiesOf(
   const found = await upstream.tryGet<KubeObject>(gvrs.namespaces, { name: namespace }, { signal })
   const adopted = adoptedNamespace(found)
   const sideOf = (name: string): MemberSide => {
-    const access = accessOf(name)
+    const access = isSourceLost && name === from ? lostMember(name) : accessOf(name)
     if (access === undefined) throw new Obstacle('Unreachable', `member cluster "${name}" is not connected`)
     const own = downstreamNamespace(clusterIdOf(owner.metadata.uid ?? ''), namespace)
     return { ...access, name, namespace: adopted?.member === name ? adopted.namespace : own }

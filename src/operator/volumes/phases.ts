@@ -13,24 +13,35 @@ import {
   claimUpstream,
   deleteKept,
   isConsented,
+  isLossAccepted,
   isOwned,
   keep,
   lock,
   lockOf,
-  placedInSource,
   unlock,
+  workloadsOf,
   type Claim,
 } from './claim.ts'
 import { ensureMover, moversIn, removeMovers, usersOf, type DialMover } from './movers.ts'
 import { ensureNewClaim, missingRight, newClaimName, protect, release, removeNewClaim, reserve } from './new-volume.ts'
 import { Obstacle, type VolumeParties } from './parties.ts'
 import type { MoveState, Rounds } from './rounds.ts'
+import {
+  checkShared,
+  forgetShared,
+  removeSnapshots,
+  restoreSnapshot,
+  sharedVolumeName,
+  shareVolume,
+} from './shared-backend.ts'
 import { bytesText, expectedDowntime, notKeptTexts, progressText, secondsText } from './tell.ts'
 
 export interface MoveContext {
   readonly rounds: Rounds
   /** The image of kcp for movers. */
   readonly image: string
+  /** Whether the old member does not answer, and an admin has made sure that nothing runs there. */
+  readonly isSourceLost: boolean
 }
 
 /** What one reconcile found. */
@@ -56,7 +67,7 @@ export async function advance(parties: VolumeParties, context: MoveContext): Pro
   const status: VolumeMoveStatus = structuredClone((move.status ?? {}) as VolumeMoveStatus)
   const phase = status.phase ?? 'Preparing'
   const claim = await claimUpstream(parties)
-  if (phase === 'Moved') return await finish(parties, status, claim)
+  if (phase === 'Moved') return await finish(parties, context, status, claim)
   // The tenant has deleted the claim, and its data with it.
   if (claim === undefined) return await undo(parties, context, status)
   if (phase === 'Binding') return await bind(parties, context, status, claim)
@@ -66,7 +77,9 @@ export async function advance(parties: VolumeParties, context: MoveContext): Pro
       ...(await undo(parties, context, status)),
       obstacle: { reason: 'Outdated', message: `the data of the claim is not in member cluster "${from}"` },
     }
-  return await copy(parties, context, { ...status, phase }, claim)
+  if (context.isSourceLost) return await failOver(parties, context, status, claim)
+  const wayOf = move.spec.way === 'Copy' || move.spec.way === 'Replicate' ? copy : handOver
+  return await wayOf(parties, context, { ...status, phase }, claim)
 }
 
 /** Movers, rounds, and the last one. */
@@ -81,7 +94,8 @@ async function copy(
   const state = rounds.stateOf(name)
   const old = await claimInSource(parties)
   const users = await usersOf(parties, move.spec.claim)
-  const isPlaced = users.length > 0 || (await placedInSource(parties, claim)).length > 0
+  const { inSource, isAwaited } = await workloadsOf(parties, claim)
+  const isPlaced = users.length > 0 || inSource.length > 0
   if (isPlaced && lockOf(claim)?.move === name) {
     state.round?.end()
     await unlock(parties, claim)
@@ -94,7 +108,7 @@ async function copy(
   const isExclusive = old.spec?.accessModes?.includes('ReadWriteOncePod') === true
   if (isPlaced && isExclusive) {
     await removeMovers(parties, 'source')
-    return await ready(parties, { ...seen.status, bytes: capacityOf(old) }, { state, claim, old })
+    return await ready(parties, { ...seen.status, bytes: capacityOf(old) }, { state, claim, old, isAwaited })
   }
   const credentials = await rounds.credentialsOf(name)
   await ensureNewClaim(parties, old)
@@ -109,24 +123,63 @@ async function copy(
   if (lost !== undefined) throw lost.reason
   const [source, way] = found.map((one) => (one as PromiseFulfilledResult<DialMover>).value) as [DialMover, DialMover]
   const ways = { source, target: way }
-  if (!isPlaced) return await last(parties, { rounds, ways, state, status: seen.status, old, claim })
+  if (!isPlaced && isAwaited) return await last(parties, { rounds, ways, state, status: seen.status, old, claim })
   if (state.round !== undefined)
     return running(state, { ...seen.status, phase: seen.status.phase === 'Ready' ? 'Ready' : 'Copying' })
   const since = Date.parse(seen.status.lastRound?.completionTime ?? '')
-  const rested = Number.isNaN(since) || systemClock.now() - since >= restSeconds * 1000
+  const { everySeconds = restSeconds } = move.spec
+  const rested = Number.isNaN(since) || systemClock.now() - since >= (isAwaited ? restSeconds : everySeconds) * 1000
   if (seen.status.phase !== 'Ready' && !isShort(state, seen.status)) {
     rounds.start(name, roundWish(move, 'copy'), ways)
     return running(state, { ...seen.status, phase: 'Copying' })
   }
   if (rested) rounds.start(name, roundWish(move, 'copy'), ways)
   signal.throwIfAborted()
-  return await ready(parties, seen.status, { state, claim, old })
+  return await ready(parties, seen.status, { state, claim, old, isAwaited })
 }
 
 /** The size of the volume, in bytes: the most that it can hold. */
 function capacityOf({ status, spec }: Claim): number {
   const text = status?.capacity?.storage ?? spec?.resources?.requests?.storage ?? '0'
   return Number(quantityOf(text).nanos / 1_000_000_000n)
+}
+
+/** Moves between members with one storage: nothing is copied. */
+async function handOver(
+  parties: VolumeParties,
+  { rounds, image }: MoveContext,
+  before: VolumeMoveStatus,
+  claim: Claim,
+): Promise<Outcome> {
+  const { move } = parties
+  const { name } = move.metadata
+  const status = { ...before, rounds: 0 }
+  const old = await claimInSource(parties)
+  const users = await usersOf(parties, move.spec.claim)
+  const { inSource, isAwaited } = await workloadsOf(parties, claim)
+  if (users.length > 0 || inSource.length > 0 || !isAwaited) {
+    if (lockOf(claim)?.move === name) await unlock(parties, claim)
+    await checkShared(parties, old)
+    return await ready(parties, status, { state: rounds.stateOf(name), claim, old, isAwaited })
+  }
+  if (isOwned(old))
+    throw new Obstacle('ClaimOwned', 'the claim in the old member cluster would be deleted with its owner')
+  if (lockOf(claim)?.move !== name) {
+    await checkShared(parties, old)
+    await lock(parties, claim)
+    return { status: { ...status, phase: 'Finishing', stoppedTime: timestamp(systemClock.now()) }, againSeconds: 0.05 }
+  }
+  await refuseAttached(parties, old)
+  if (move.spec.way === 'Shared') {
+    await shareVolume(parties, old)
+    return { status: { ...status, phase: 'Binding', volumeName: sharedVolumeName(move) }, againSeconds: 0.05 }
+  }
+  await restoreSnapshot(parties, old)
+  // A volume that is made when a pod needs it gets one.
+  const credentials = await rounds.credentialsOf(name)
+  const isBlock = old.spec?.volumeMode === 'Block'
+  await ensureMover(parties, { image, credentials, isBlock, role: 'target', claim: newClaimName(move) })
+  return { status: { ...status, phase: 'Binding' }, againSeconds: 0.05 }
 }
 
 function roundWish({ spec }: DeepReadonly<VolumeMove>, mode: RoundMode) {
@@ -213,17 +266,24 @@ interface Readiness {
   readonly state: MoveState
   readonly claim: Claim
   readonly old: Claim
+  /** Whether a workload waits for the data in the new member. */
+  readonly isAwaited: boolean
 }
 
 /** The application may stop, if the tenant has agreed and the StatefulSet keeps its claims. */
 async function ready(
   { move, source }: VolumeParties,
   before: VolumeMoveStatus,
-  { state, claim, old }: Readiness,
+  { state, claim, old, isAwaited }: Readiness,
 ): Promise<Outcome> {
   const expectedDowntimeSeconds = expectedDowntime(before, state)
   const status = { ...before, expectedDowntimeSeconds }
   const downtime = secondsText(expectedDowntimeSeconds)
+  if (!isAwaited && move.spec.way === 'Replicate') {
+    const text = `member cluster "${move.spec.to}" has a copy of ${status.lastRound?.completionTime ?? 'nothing yet'}`
+    const phase = move.spec.requireConsent === true ? 'Copying' : 'Ready'
+    return { status: told(state, { ...status, phase }, text), againSeconds: lookSeconds }
+  }
   if (move.spec.requireConsent === true && !isConsented(claim, move.spec.to))
     return {
       status: told(state, { ...status, phase: 'Copying' }, `copied; about ${downtime} without the application`),
@@ -315,16 +375,19 @@ async function bind(
   if (memberOfClaim(claim) !== move.spec.to) {
     const volumeName = status.volumeName ?? (await volumeNameOf(parties))
     if (status.volumeName === undefined) return { status: { ...status, volumeName }, againSeconds: 0.05 }
-    await protect(parties, volumeName)
-    const areGone = [await removeMovers(parties, 'target'), await removeMovers(parties, 'source')]
+    if (move.spec.way !== 'Shared') await protect(parties, volumeName)
+    const isSourceLost = status.lostAfter !== undefined
+    const areGone = [await removeMovers(parties, 'target'), isSourceLost || (await removeMovers(parties, 'source'))]
     if (areGone.includes(false)) return { status, againSeconds: 0.3 }
+    if (!(await deleteKept(parties, target))) return { status, againSeconds: 0.5 }
     if (!(await removeNewClaim(parties))) return { status, againSeconds: 0.3 }
-    await reserve(parties, volumeName)
-    await keep(parties, systemClock.now() + move.spec.retainSeconds * 1000)
+    if (move.spec.way !== 'Shared') await reserve(parties, volumeName)
+    if (!isSourceLost) await keep(parties, systemClock.now() + move.spec.retainSeconds * 1000)
     await arrive(parties, claim, volumeName)
   }
   signal.throwIfAborted()
   const isBound = await release(parties, status.volumeName ?? '')
+  if (move.spec.way === 'Snapshot' && !(await removeSnapshots(parties))) return { status, againSeconds: 0.5 }
   const movedTime = status.movedTime ?? timestamp(systemClock.now())
   if (!isBound)
     return {
@@ -334,7 +397,9 @@ async function bind(
   return { status: { ...status, movedTime, phase: 'Moved', summary: movedText(status, movedTime) }, againSeconds: 1 }
 }
 
-function movedText({ bytes = 0, stoppedTime }: VolumeMoveStatus, movedTime: string): string {
+function movedText({ bytes = 0, stoppedTime, lostAfter }: VolumeMoveStatus, movedTime: string): string {
+  if (lostAfter !== undefined)
+    return `goes on with the copy of ${lostAfter}; what was written later is in the old member cluster`
   const seconds = (Date.parse(movedTime) - Date.parse(stoppedTime ?? movedTime)) / 1000
   return `${bytesText(bytes)} moved in ${secondsText(seconds)} without the application`
 }
@@ -347,15 +412,48 @@ async function volumeNameOf(parties: VolumeParties): Promise<string> {
 }
 
 /** Keeps the old volume for the time that the Placement says, or until the tenant deletes the claim. */
-async function finish(parties: VolumeParties, status: VolumeMoveStatus, claim: Claim | undefined): Promise<Outcome> {
-  const { move } = parties
-  const untilMs = Date.parse(status.movedTime ?? '') + move.spec.retainSeconds * 1000
+async function finish(
+  parties: VolumeParties,
+  { isSourceLost }: MoveContext,
+  status: VolumeMoveStatus,
+  claim: Claim | undefined,
+): Promise<Outcome> {
+  const { move, source } = parties
+  const retainMs = move.spec.retainSeconds * 1000
+  if (isSourceLost) return { status, againSeconds: 30 }
+  // A member that returns after its loss has data that the new volume lacks.
+  const returned = status.lostAfter === undefined ? undefined : await keep(parties, systemClock.now() + retainMs)
+  const untilMs = returned ?? Date.parse(status.movedTime ?? '') + retainMs
   const waitMs = untilMs - systemClock.now()
   const isEnding = move.metadata.deletionTimestamp !== undefined
   if (claim !== undefined && waitMs > 0 && !isEnding)
     return { status, againSeconds: Math.min(60, Math.max(1, waitMs / 1000)) }
-  if (!(await deleteKept(parties))) return { status, againSeconds: 1 }
+  if (!(await deleteKept(parties, source))) return { status, againSeconds: 1 }
+  if (move.spec.way === 'Shared') await forgetShared(parties)
   return { status, isOver: true }
+}
+
+/** The old member is lost for now: goes on with the copy, if the tenant accepts that later writes are lost. */
+async function failOver(
+  parties: VolumeParties,
+  { rounds }: MoveContext,
+  status: VolumeMoveStatus,
+  claim: Claim,
+): Promise<Outcome> {
+  const { move } = parties
+  const asOf = status.lastRound?.completionTime
+  const { isAwaited } = await workloadsOf(parties, claim)
+  const isPossible = move.spec.way === 'Replicate' && asOf !== undefined
+  if (!isPossible || !isAwaited || !isLossAccepted(claim, move.spec.to)) {
+    const { from, to } = move.spec
+    const message = `member cluster "${from}" does not answer; ${isPossible ? `member cluster "${to}" has a copy of ${asOf}` : 'there is no complete copy of the volume'}`
+    return { status, obstacle: { reason: 'Unreachable', message }, againSeconds: 5 }
+  }
+  rounds.forget(move.metadata.name)
+  await lock(parties, claim)
+  const { digest: _d, ...rest } = status
+  const stoppedTime = timestamp(systemClock.now())
+  return { status: { ...rest, phase: 'Binding', lostAfter: asOf, stoppedTime }, againSeconds: 0.05 }
 }
 
 /** Removes everything that the move has made, and its lock. The claim stays where it is. */
@@ -370,6 +468,7 @@ export async function undo(
     await removeMovers(parties, 'target'),
     await removeNewClaim(parties),
   ]
+  if (parties.move.spec.way === 'Snapshot') left.push(await removeSnapshots(parties))
   const claim = await claimUpstream(parties)
   if (claim !== undefined) await unlock(parties, claim)
   const phase: VolumeMovePhase = 'Cancelled'

@@ -58,6 +58,8 @@ export interface Choice {
   readonly near: readonly string[]
   /** Members with volumes of the workload. */
   readonly volumesIn: readonly string[]
+  /** A copy of these volumes that another member keeps; undefined: there is none. */
+  readonly volumeCopy?: VolumeCopy
   /** Why these volumes do not move; undefined: they do. */
   readonly volumesStay?: string
   readonly move: WorkloadKind['move']
@@ -71,6 +73,17 @@ export interface Choice {
   readonly rebalance?: RebalanceRule
   /** A move for balance that is under way or begins now. */
   readonly rebalancing?: Rebalancing
+}
+
+/** A copy of the volumes of a workload in another member. */
+export interface VolumeCopy {
+  readonly member: string
+  /** RFC 3339: it has nothing that was written after this time. */
+  readonly asOf: string
+  /** The claims, of which each needs the consent of the tenant. */
+  readonly claims: readonly string[]
+  /** Whether the tenant has agreed to go on with this copy, whatever was written since. */
+  readonly isAgreed: boolean
 }
 
 export interface ChoiceInput {
@@ -87,6 +100,8 @@ export interface ChoiceInput {
   readonly near: readonly string[]
   /** The key of a Placement: of the tenant, or of the admins. */
   readonly keyOf: (placement: string, isTenants: boolean) => string
+  /** Finds a copy of these claims that a member keeps. */
+  readonly copyOf?: (claims: readonly CachedObject[]) => VolumeCopy | undefined
   /** A move for balance that begins now. */
   readonly rebalancing?: Rebalancing
   /** In Unix milliseconds; default 0, at which no move for balance has lasted too long. */
@@ -108,6 +123,7 @@ export function choiceOf(input: ChoiceInput): Choice {
   const move = moveKindOf(workload, { usesSingleWriterVolume: usesSingleWriterVolume(workload, claims) })
   const withData = claimsWithData(workload, claims)
   const volumesStay = withData.map((claim) => whyItStays(claim, rules)).find((why) => why !== undefined)
+  const volumeCopy = withData.length === 0 ? undefined : input.copyOf?.(withData)
   const pods = podDemandOf(workload)
   const divided = divideDemandOf(pods, move, chosen.rule?.replicas)
   const { source, rule } = chosen
@@ -136,6 +152,7 @@ export function choiceOf(input: ChoiceInput): Choice {
     near,
     volumesIn: membersOfClaims(withData),
     ...(volumesStay !== undefined && { volumesStay }),
+    ...(volumeCopy && { volumeCopy }),
     move,
     scale: specScaleOf(workload),
     hasEnded: hasEnded(workload),

@@ -1,5 +1,7 @@
 // The decision about one workload, with the rules about no single member: volumes, and kinds that run once. Pure.
 import type { Decision, Rejection } from '#placement/move/move-input.ts'
+import { volumeConsentAnnotation } from '#crds/index.ts'
+import type { Candidate } from '#placement/rules/candidate.ts'
 import type { Choice } from './choice.ts'
 import { choose, evict } from './choose.ts'
 import type { Target } from '#placement/rules/target.ts'
@@ -35,16 +37,24 @@ function targetWithVolumes(choice: Choice): Target | Rejection {
       reason: 'VolumesElsewhere',
       message: `its volumes are in member cluster ${names}, and do not move: ${volumesStay}`,
     }
-  const silent = choice.candidates.find(
-    ({ name, unreachableMs }) => volumesIn.includes(name) && unreachableMs !== undefined,
-  )
-  if (silent !== undefined)
-    return {
-      cluster: '',
-      reason: 'VolumesUnreachable',
-      message: `its volumes are in member cluster "${silent.name}", which does not answer: elsewhere it would start without its data`,
-    }
-  return target
+  const silent = choice.candidates.find(({ name, unreachableMs }) => volumesIn.includes(name) && unreachableMs !== undefined)
+  return silent === undefined ? target : withoutMember(silent, choice)
+}
+
+/**
+ * The member with a copy of the volumes, if the one with the volumes does not answer and is fenced, and the tenant agrees
+ * to lose what the copy lacks; else a rejection.
+ */
+function withoutMember({ name, isFenced = false }: Candidate, { target, volumeCopy }: Choice): Target | Rejection {
+  const where = `its volumes are in member cluster "${name}", which does not answer`
+  const reject = (message: string): Rejection => ({ cluster: '', reason: 'VolumesUnreachable', message: `${where}: ${message}` })
+  if (volumeCopy === undefined) return reject('elsewhere it would start without its data')
+  const { member, asOf, claims, isAgreed } = volumeCopy
+  if (target.kind === 'members' && !target.names.includes(member)) return reject(`only member cluster "${member}" has a copy`)
+  if (isAgreed && isFenced) return { kind: 'members', names: [member] }
+  const loss = `member cluster "${member}" has a copy of ${asOf}; what was written later would be lost`
+  if (!isFenced) return reject(`${loss}. To go on with it, an admin has to make sure first that nothing runs there: kcp fence ${name}`)
+  return reject(`${loss}. To go on with it: kubectl annotate persistentvolumeclaims ${claims.join(' ')} ${volumeConsentAnnotation}=${member}@${asOf}`)
 }
 
 /** Whether the workload stays in the member with its volumes. Volumes that move leave a member that is drained. */

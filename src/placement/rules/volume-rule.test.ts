@@ -20,6 +20,7 @@ const rules = (given: Partial<ApplicableRules>): ApplicableRules => ({
   global: [],
   ...given,
 })
+const noStandby = { standbys: [], everySeconds: 60 }
 const copies = rule('all', { default: 'Copy' })
 
 describe('the volume of a claim', () => {
@@ -37,7 +38,7 @@ describe('the volume of a claim', () => {
     {
       title: 'moves as the default of the Placement says',
       given: rules({ global: [copies] }),
-      expected: { way: 'Copy', retainSeconds: 86_400, requireConsent: false },
+      expected: { way: 'Copy', retainSeconds: 86_400, requireConsent: false, ...noStandby },
     },
     {
       title: 'moves as its class says, to the class that is named',
@@ -45,7 +46,7 @@ describe('the volume of a claim', () => {
         global: [rule('all', { classes: [{ storageClass: 'fast', moves: 'Copy', target: 'ssd' }], bandwidth: '50Mi' })],
       }),
       expected: {
-        ...{ way: 'Copy', storageClass: 'ssd', bandwidth: 52_428_800, retainSeconds: 86_400, requireConsent: false },
+        ...{ way: 'Copy', storageClass: 'ssd', bandwidth: 52_428_800, retainSeconds: 86_400, requireConsent: false, ...noStandby },
       },
     },
     {
@@ -76,7 +77,7 @@ describe('the volume of a claim', () => {
     {
       title: 'waits for consent if its tenant asks for that',
       given: rules({ global: [copies], ofTenant: [rule('mine', { requireConsent: true })] }),
-      expected: { way: 'Copy', retainSeconds: 86_400, requireConsent: true },
+      expected: { way: 'Copy', retainSeconds: 86_400, requireConsent: true, ...noStandby },
     },
   ] as { title: string; given: ApplicableRules; storageClass?: string; expected: unknown }[])
     it(title, () => expect(volumeRuleOf(claim(storageClass), given)).to.deep.equal(expected))

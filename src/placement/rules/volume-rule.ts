@@ -15,9 +15,13 @@ export interface VolumeRule {
   /** Bytes per second; undefined: no limit. */
   readonly bandwidth?: number
   readonly requireConsent: boolean
+  /** Of way Replicate. */
+  readonly standbys: readonly string[]
+  readonly everySeconds: number
 }
 
 const defaultRetainSeconds = 86_400
+const defaultEverySeconds = 60
 
 /** How the volume of the claim moves, or why it does not. */
 export function volumeRuleOf(
@@ -30,6 +34,7 @@ export function volumeRuleOf(
   const [admins] = level.filter(({ volumes }) => volumes !== undefined).toSorted(byRank)
   if (admins?.volumes === undefined) return { why: 'no Placement of the administrators lets them move' }
   const { classes = [], bandwidth, retainSeconds = defaultRetainSeconds, requireConsent = false } = admins.volumes
+  const { standbys = [], everySeconds = defaultEverySeconds } = admins.volumes
   const ofClaim = storageClassOf(claim)
   const row = classes.find(({ storageClass }) => storageClass === ofClaim)
   const moves = row?.moves ?? admins.volumes.default ?? 'Pin'
@@ -41,5 +46,7 @@ export function volumeRuleOf(
     ...(bandwidth !== undefined && { bandwidth: Number(quantityOf(bandwidth).nanos / 1_000_000_000n) }),
     retainSeconds,
     requireConsent: requireConsent || tenants?.volumes?.requireConsent === true,
+    standbys,
+    everySeconds,
   }
 }

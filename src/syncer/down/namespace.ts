@@ -2,7 +2,7 @@
 // there; without one, the copy is deleted with everything in it.
 import { tolerate } from '#apimachinery/status/index.ts'
 import { keyFor } from '#client/index.ts'
-import { keptVolumeAnnotation, workloadKinds } from '#crds/index.ts'
+import { keptVolumeAnnotation, movedVolumeAnnotation, workloadKinds } from '#crds/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
 import { isClaimIn, isInMember } from '#syncer/context/namespace-view.ts'
 import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
@@ -72,8 +72,7 @@ async function deleteWithoutWorkloads(reconcile: Reconcile): Promise<void> {
   // Deleting the namespace would delete its volumes.
   for (const claim of reconcile.allUpstream('persistentvolumeclaims')) if (isClaimIn(claim, member.name)) return
   if (await hasUnlistedClaim(reconcile)) return
-  for (const { metadata } of reconcile.allLive('persistentvolumeclaims'))
-    if (metadata.annotations?.[keptVolumeAnnotation] !== undefined) return
+  if (hasOldVolume(reconcile)) return
   if (hasOrphans(reconcile)) {
     context.enqueueAfter({ kind: 'namespace', cluster, namespace, name: namespace }, againMs)
     return
@@ -97,6 +96,16 @@ function hasOrphans(reconcile: Reconcile): boolean {
     if (deletionTimestamp !== undefined || shown === undefined || shown.metadata.deletionTimestamp !== undefined)
       continue
     if (isShownFrom(reconcile, shown, uid)) return true
+  }
+  return false
+}
+
+/** Whether the member has the old volume of a claim whose data has moved: the operator deletes it, after a while. */
+function hasOldVolume(reconcile: Reconcile): boolean {
+  for (const { metadata } of reconcile.allLive('persistentvolumeclaims')) {
+    if (metadata.annotations?.[keptVolumeAnnotation] !== undefined) return true
+    const claim = reconcile.upstream('persistentvolumeclaims', metadata.name ?? '')
+    if (claim?.metadata.annotations?.[movedVolumeAnnotation] !== undefined) return true
   }
   return false
 }

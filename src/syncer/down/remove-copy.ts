@@ -2,8 +2,8 @@
 import type { Int64, KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import {
-  keptVolumeAnnotation,
   memberStatusAnnotation,
+  movedVolumeAnnotation,
   placedOn,
   syncerFinalizer,
   upstreamFinalizer,
@@ -28,8 +28,8 @@ export async function removeObject(synced: SyncedObject): Promise<void> {
     if (row.finalizes) await release(synced)
     return
   }
-  // The data has moved to another member, and this copy keeps the old volume for a while.
-  if (object !== undefined && copy.metadata.annotations?.[keptVolumeAnnotation] !== undefined) return
+  // The data has moved to another member: the operator deletes the old volume, after a while.
+  if (object?.metadata.annotations?.[movedVolumeAnnotation] !== undefined) return
   const isHeld = copy.metadata.finalizers?.includes(upstreamFinalizer) ?? false
   if (copy.metadata.deletionTimestamp !== undefined && !isHeld) return
   if (object === undefined) await context.guard.confirmGone(synced, locator)

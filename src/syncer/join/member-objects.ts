@@ -56,7 +56,12 @@ export const syncerRules = [
   { apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles', 'rolebindings'], verbs: ['list'] },
   { apiGroups: [''], resources: ['resourcequotas'], verbs: ['list'] },
   // Volumes that move: see member-policy.ts, which confines the writes.
-  { apiGroups: [''], resources: ['persistentvolumes'], verbs: ['get', 'patch'] },
+  { apiGroups: [''], resources: ['persistentvolumes'], verbs: ['get', 'list', 'create', 'patch', 'delete'] },
+  {
+    apiGroups: ['snapshot.storage.k8s.io'],
+    resources: ['volumesnapshots', 'volumesnapshotcontents'],
+    verbs: ['get', 'create', 'delete'],
+  },
   { apiGroups: ['storage.k8s.io'], resources: ['volumeattachments'], verbs: ['list'] },
   // The classes that tenants may name.
   { apiGroups: ['storage.k8s.io'], resources: ['storageclasses'], verbs: read },

@@ -46,19 +46,24 @@ function isOurs(namespace: string): string {
 }
 
 /**
- * CEL: true if a volume is claimed by our own namespace, where volumes are filled, or has the label that it got there.
- * The syncer can give the label to no other volume.
+ * CEL: true if a volume is claimed by our own namespace, where volumes are filled, or by one whose name only kcp gives.
  */
-const isMoving = [
-  `(has(oldObject.spec.claimRef) && oldObject.spec.claimRef.namespace == '${systemNamespace}')`,
-  `(has(oldObject.metadata.labels) && '${volumeMoveLabel}' in oldObject.metadata.labels)`,
-].join(' || ')
+function isClaimed(volume: string): string {
+  const namespace = `${volume}.spec.claimRef.namespace`
+  return `has(${volume}.spec.claimRef) && (${namespace} == '${systemNamespace}' || ${namespace}.matches('^[a-z][a-z2-7]{9}-'))`
+}
+
+/** CEL: true if the object has the label of a move. The syncer can give the label only to volumes as in isClaimed. */
+function isMarked(object: string): string {
+  return `has(${object}.metadata.labels) && '${volumeMoveLabel}' in ${object}.metadata.labels`
+}
 
 /** The policy and its binding, for members that serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicies. */
 export function memberPolicy(): KubeObject[] {
   const labels = { 'app.kubernetes.io/part-of': 'kcp' }
   const apiVersion = 'admissionregistration.k8s.io/v1'
   const isVolume = `request.kind.group == '' && request.kind.kind == 'PersistentVolume'`
+  const isSnapshotContent = `request.kind.group == 'snapshot.storage.k8s.io' && request.kind.kind == 'VolumeSnapshotContent'`
   const isNamespace = `request.kind.group == '' && request.kind.kind == 'Namespace'`
   const isRemovedSystem = `request.operation == 'DELETE' && oldObject.metadata.name == '${systemNamespace}'`
   const validations = [
@@ -83,8 +88,20 @@ export function memberPolicy(): KubeObject[] {
       message: `only admins of the member write the label ${adoptableLabel}; kcp can remove it`,
     },
     {
-      expression: `!(${isVolume}) || (request.operation == 'UPDATE' && (${isMoving}))`,
-      message: `kcp changes only volumes that it has filled for a claim of a logical cluster, in namespace ${systemNamespace}`,
+      expression: `!(${isVolume}) || (request.operation == 'CREATE' ? (${isMarked('object')}) && (${isClaimed('object')}) : (${isMarked('oldObject')}) || (${isClaimed('oldObject')}))`,
+      message: 'kcp makes, changes and deletes only volumes of claims of logical clusters',
+    },
+    {
+      expression: `!(${isVolume}) || request.operation != 'DELETE' || ((${isMarked('oldObject')}) && oldObject.spec.persistentVolumeReclaimPolicy == 'Retain')`,
+      message: 'kcp deletes only volumes that stay in another member',
+    },
+    {
+      expression: `!(${isSnapshotContent}) || (${isMarked(`(request.operation == 'DELETE' ? oldObject : object)`)})`,
+      message: `kcp makes and deletes only contents of snapshots with the label ${volumeMoveLabel}`,
+    },
+    {
+      expression: `!(${isSnapshotContent}) || request.operation == 'DELETE' || object.spec.volumeSnapshotRef.namespace == '${systemNamespace}'`,
+      message: `kcp makes contents of snapshots only for namespace ${systemNamespace}`,
     },
   ]
   const rule = { apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*/*'] }
