@@ -20,6 +20,7 @@ import {
   outputOption,
   textOutputOption,
   topCommand,
+  volumesCommand,
   useCommand,
   versionCommand,
 } from './verbs.ts'
@@ -67,7 +68,7 @@ export function commands(): readonly Command[] {
       fenceCommand(),
       adoptCommand(),
     ]),
-    ...grouped('Workloads:', [moveCommand(), explainCommand(), placementCommand(), topCommand()]),
+    ...grouped('Workloads:', [moveCommand(), volumesCommand(), explainCommand(), placementCommand(), topCommand()]),
     ...grouped('APIs:', [exportCommand(), bindCommand(), crdCommand()]),
     ...grouped('The installation:', [
       diagnoseCommand(),

@@ -70,6 +70,11 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp adopt shop --from old --into acme/store --yes --member-kubeconfig old.kubeconfig',
     'kcp adopt shop --from old --into acme --undo',
   ],
+  volumes: [
+    'kcp volumes                                     # of all logical clusters',
+    'kcp volumes -c acme -n shop -o wide',
+    'kcp volumes --agree data -c acme -n shop        # what would happen; --yes does it',
+  ],
   move: [
     'kcp move deployment/web -n shop --to west --dry-run',
     'kcp move namespace/shop -c acme --to west --wait',

@@ -108,6 +108,27 @@ export function moveCommand(): Command {
     .action(loadedLate(() => import('./commands/move.ts')))
 }
 
+/** `kcp volumes`. */
+export function volumesCommand(): Command {
+  return withInstallation(new Command('volumes'))
+    .description('list volumes that move between members: how far they are, and what they wait for')
+    .addOption(naming('logicalCluster', new Option('-c, --cluster <name>', 'only of this logical cluster')))
+    .option('-n, --namespace <name>', 'only of this namespace')
+    .addOption(
+      new Option(
+        '--agree <claim>',
+        'let the application of this claim be stopped, or go on without later writes after the loss of a member',
+      ),
+    )
+    .option('--yes', 'with --agree: do it; without, only tell what would happen')
+    .addOption(
+      new Option('-o, --output <format>', 'form of the list')
+        .choices(['table', 'wide', 'name', 'json', 'yaml'])
+        .default('table'),
+    )
+    .action(loadedLate(() => import('./commands/volumes.ts')))
+}
+
 /** `kcp adopt NAMESPACE`. */
 export function adoptCommand(): Command {
   const command = withInstallation(new Command('adopt'))

@@ -105,6 +105,11 @@ const table: Readonly<Record<string, Row>> = {
     misused: [['web', '-c', 'acme', '--to', 'east'], /is not KIND\/NAME of a workload; kinds: deployment/],
     completes: ['deployment/', 'namespace/'],
   },
+  volumes: {
+    works: ['-c', 'acme'],
+    unknown: [['--agree', 'data', '-c', 'acme', '-n', 'default'], /no volume of a claim "data" moves there/],
+    misused: [['--agree', 'data'], /--agree needs the claim of one namespace/],
+  },
   explain: {
     works: ['acme'],
     unknown: [['deployment/no', '-c', 'acme'], /there is no Deployment "default\/no" in logical cluster "acme"/],

@@ -1,0 +1,161 @@
+// Applications that move with their volumes between two real members, while a tenant with stock kubectl looks on.
+import { expect } from 'chai'
+import { kubectl, needsNodes, shellImage, storageClasses, waitFor, type Cluster } from '#test/support/index.ts'
+import { deleteAll } from './delete-all.ts'
+import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
+import { importKcp, kcpImage } from './kcp-image.ts'
+import { endLabAfterAll, lab, storageOfLab, type Lab } from './lab.ts'
+
+interface Object {
+  readonly metadata: {
+    readonly name: string
+    readonly uid: string
+    readonly annotations?: Readonly<Record<string, string>>
+  }
+  readonly spec: Readonly<Record<string, unknown>>
+  readonly status?: Readonly<Record<string, unknown>>
+}
+
+endLabAfterAll()
+
+describe('applications that move with their volumes', function () {
+  this.timeout(180_000)
+  const stack = new AsyncDisposableStack()
+  let clusters: Lab
+  let installation: Installation
+  let [alice, id] = ['', '']
+
+  before(async function () {
+    this.timeout(30 * 60_000) // a cold cache builds the programs of the storage first
+    await needsNodes(this)
+    clusters = await lab()
+    const { east, west } = clusters
+    await storageOfLab()
+    for (const member of [east, west]) await importKcp(member)
+    installation = stack.use(await installWithoutHost(clusters, ['--gateway-image', kcpImage]))
+    for (const member of [east, west]) await installation.join(member)
+    await kubectl(installation.admin, ['wait', '--for=condition=Ready', 'memberclusters', '--all', '--timeout=60s'])
+    await createLogicalCluster(installation, 'acme', 'alice')
+    id = await idOf(installation, 'acme')
+    alice = await installation.tenant('acme', 'alice')
+    const volumes = {
+      default: 'Copy',
+      retainSeconds: 5,
+      classes: [{ storageClass: storageClasses.immediate, moves: 'Shared' }],
+    }
+    await kubectl(installation.admin, ['apply', '-f', '-'], {
+      input: {
+        ...{ apiVersion: 'kcp.dev/v1alpha1', kind: 'Placement', metadata: { name: 'volumes' } },
+        spec: { volumes, move: { drainSeconds: 5, soakSeconds: 0, forwardSeconds: 0 } },
+      },
+    })
+  })
+  after(async function () {
+    this.timeout(120_000)
+    await using _ = stack
+    if (alice !== '') await deleteAll(installation.admin)
+  })
+
+  const as = async (space: string, ...args: string[]): Promise<string> =>
+    (await kubectl(alice, ['-n', space, ...args])).stdout
+  const get = async (space: string, kind: string, name: string): Promise<Object> =>
+    JSON.parse(await as(space, 'get', kind, name, '-o', 'json')) as Object
+  const apply = (space: string, input: object): Promise<unknown> =>
+    kubectl(alice, ['-n', space, 'apply', '-f', '-'], { input })
+  const begin = (space: string, cluster: string): Promise<unknown> =>
+    kubectl(alice, ['apply', '-f', '-'], {
+      input: {
+        ...{ apiVersion: 'v1', kind: 'Namespace' },
+        metadata: { name: space, annotations: { 'kcp.dev/clusters': cluster } },
+      },
+    })
+  const move = (space: string, cluster: string): Promise<unknown> =>
+    kubectl(alice, ['annotate', '--overwrite', 'namespace', space, `kcp.dev/clusters=${cluster}`])
+  const moves = async (): Promise<Object[]> =>
+    (
+      JSON.parse((await kubectl(installation.admin, ['get', 'volumemoves', '-o', 'json'])).stdout) as {
+        items: Object[]
+      }
+    ).items
+  const claimsBelow = async (member: Cluster, space: string): Promise<string> =>
+    (await member.kubectl(['get', 'pvc', '-n', `${id}-${space}`, '-o', 'name'])).stdout
+  /** Resolves when the pod is ready in the member. */
+  const runs = (space: string, pod: string, cluster: string): Promise<unknown> =>
+    waitFor(
+      async () => {
+        const found = JSON.parse(await as(space, 'get', 'pods', '-l', `app=${pod}`, '-o', 'json')) as {
+          items: Object[]
+        }
+        const [only] = found.items
+        const ready = (only?.status?.['containerStatuses'] as { ready?: boolean }[] | undefined)?.[0]?.ready
+        if (found.items.length === 1 && only?.metadata.annotations?.['kcp.dev/member'] === cluster && ready === true)
+          return true
+        throw new Error(
+          `${JSON.stringify((await moves()).map(({ status }) => status))}\n${await as(space, 'get', 'all,pvc,events', '-o', 'wide')}`,
+        )
+      },
+      {
+        what: `the pod of "${pod}" to run in ${cluster}`,
+        deadlineMs: 120_000,
+      },
+    )
+  /** Lines with numbers, each flushed; a pod that starts goes on with the next number, and says so in another file. */
+  const script = [
+    'cd /data; touch log; n=$(tail -n 1 log); [ -n "$n" ] || n=0',
+    'echo "began at $n" >> starts',
+    'while true; do n=$((n+1)); echo $n >> log; sync -d log; sleep 0.05; done',
+  ].join('\n')
+  const container = {
+    ...{ name: 'main', image: shellImage, command: ['bash', '-c', script] },
+    volumeMounts: [{ name: 'data', mountPath: '/data' }],
+    readinessProbe: { exec: { command: ['test', '-s', '/data/log'] }, periodSeconds: 1 },
+  }
+  const read = (space: string, workload: string, command: string): Promise<string> =>
+    as(space, 'exec', workload, '--', 'bash', '-c', command)
+  const isWhole = async (space: string, workload: string): Promise<void> => {
+    const gaps = await read(space, workload, 'head -n -1 /data/log | awk \'$1 != NR {print NR": "$1}\' | head')
+    expect(gaps, 'numbers that are missing or come twice').to.equal('')
+  }
+
+  it('a StatefulSet goes on with its data, and the claim of its tenant is the same object', async () => {
+    await begin('db', 'east')
+    await apply('db', {
+      ...{ apiVersion: 'apps/v1', kind: 'StatefulSet', metadata: { name: 'writer' } },
+      spec: {
+        ...{ serviceName: 'writer', replicas: 1, selector: { matchLabels: { app: 'writer' } } },
+        persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Delete' },
+        template: {
+          metadata: { labels: { app: 'writer' } },
+          spec: { terminationGracePeriodSeconds: 1, containers: [container] },
+        },
+        volumeClaimTemplates: [
+          {
+            metadata: { name: 'data' },
+            spec: {
+              ...{ accessModes: ['ReadWriteOnce'], storageClassName: storageClasses.late },
+              resources: { requests: { storage: '64Mi' } },
+            },
+          },
+        ],
+      },
+    })
+    await runs('db', 'writer', 'east')
+    const before = await get('db', 'pvc', 'data-writer-0')
+    await move('db', 'west')
+    await runs('db', 'writer', 'west')
+    const after = await get('db', 'pvc', 'data-writer-0')
+    expect(after.metadata.uid).to.equal(before.metadata.uid)
+    expect(after.metadata.annotations).to.include({ 'kcp.dev/volume-in': 'west' })
+    expect(after.spec['volumeName']).to.be.a('string').and.not.equal(before.spec['volumeName'])
+    expect(after.status?.['phase']).to.equal('Bound')
+    await isWhole('db', 'writer-0')
+    expect((await read('db', 'writer-0', 'cat /data/starts')).split('\n')).to.have.length(3)
+    const [moved] = (await moves()).filter(({ spec }) => spec['claim'] === 'data-writer-0')
+    if (moved !== undefined) expect(moved.status).to.include({ phase: 'Moved' }).and.have.property('digest')
+    await waitFor(async () => !(await claimsBelow(clusters.east, 'db')).includes('data-writer-0'), {
+      what: 'the old volume to be deleted after its time',
+      deadlineMs: 60_000,
+    })
+    await waitFor(async () => (await moves()).length === 0, { what: 'the VolumeMove to be over', deadlineMs: 30_000 })
+  })
+})
