@@ -138,6 +138,54 @@ describe('the identity of the syncer in a member', function () {
     expect(await refusal(create(configMap('running')))).to.contain('kcp writes only in namespaces')
   })
 
+  it('changes only volumes of claims in its own and in tenants namespaces, and deletes none that holds data alone', async () => {
+    const volumes = { group: '', version: 'v1', resource: 'persistentvolumes' } as const
+    const label = { 'kcp.dev/volume-move': 'v-1' }
+    const volume = (
+      name: string,
+      claimed: string,
+      labels: Record<string, string> = {},
+      policy = 'Retain',
+    ): KubeObject => ({
+      ...{ apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name, labels } },
+      spec: {
+        ...{ capacity: { storage: '1Mi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/nonexistent' } },
+        ...{ persistentVolumeReclaimPolicy: policy, storageClassName: 'none' },
+        claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace: claimed, name: 'data' },
+      },
+    })
+    const foreign = 'kcp makes, changes and deletes only volumes of claims of logical clusters'
+    for (const [name, space] of [
+      ['theirs', 'default'],
+      ['moving', 'kcp-system'],
+      ['tenants', ours],
+    ] as const)
+      await admin.create(volumes, volume(name, space), { signal })
+    const keepIt = (name: string, metadata: object = { labels: label }): Promise<string | undefined> =>
+      refusal(syncer.patch(volumes, { name }, 'merge', { metadata }, { signal }))
+    expect(await keepIt('theirs')).to.contain(foreign)
+    expect(await keepIt('moving')).to.equal(undefined)
+    expect(await keepIt('tenants', { annotations: { a: 'b' } })).to.equal(undefined)
+    const stolen = { spec: { claimRef: { namespace: ours } } }
+    expect(await refusal(syncer.patch(volumes, { name: 'theirs' }, 'merge', stolen, { signal }))).to.contain(foreign)
+    const given = { spec: { claimRef: { namespace: 'default' } } }
+    expect(await refusal(syncer.patch(volumes, { name: 'moving' }, 'merge', given, { signal }))).to.contain(
+      'kcp gives volumes only to claims of logical clusters',
+    )
+    expect(await refusal(syncer.delete(volumes, { name: 'theirs' }, { signal }))).to.contain(foreign)
+    expect(await refusal(syncer.delete(volumes, { name: 'tenants' }, { signal }))).to.contain(
+      'kcp deletes only volumes',
+    )
+    const made = (object: KubeObject): Promise<string | undefined> =>
+      refusal(syncer.create(volumes, object, { signal }))
+    expect(await made(volume('forged', 'default', label))).to.contain(foreign)
+    expect(await made(volume('unmarked', ours))).to.contain(foreign)
+    expect(await made(volume('shared', ours, label))).to.equal(undefined)
+    expect(await refusal(syncer.delete(volumes, { name: 'shared' }, { signal }))).to.equal(undefined)
+    expect(await made(volume('last', ours, label, 'Delete'))).to.equal(undefined)
+    expect(await refusal(syncer.delete(volumes, { name: 'last' }, { signal }))).to.contain('kcp deletes only volumes')
+  })
+
   it('has a token for a day, renews it, and can request none of another ServiceAccount', async () => {
     const { exp = 0, iat = 0 } = decodeJwt(token)
     expect(exp - iat).to.equal(24 * 3600)

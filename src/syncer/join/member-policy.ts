@@ -92,6 +92,10 @@ export function memberPolicy(): KubeObject[] {
       message: 'kcp makes, changes and deletes only volumes of claims of logical clusters',
     },
     {
+      expression: `!(${isVolume}) || request.operation != 'UPDATE' || (${isClaimed('object')})`,
+      message: 'kcp gives volumes only to claims of logical clusters',
+    },
+    {
       expression: `!(${isVolume}) || request.operation != 'DELETE' || ((${isMarked('oldObject')}) && oldObject.spec.persistentVolumeReclaimPolicy == 'Retain')`,
       message: 'kcp deletes only volumes that stay in another member',
     },
