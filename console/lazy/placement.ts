@@ -1,12 +1,8 @@
 // `kcp placement explain` and `kcp drain --dry-run` in the browser: the operator's own functions over what the session
 // may read. Loaded when a user asks.
-import {
-  explainWorkload,
-  PlacementInputs,
-  previewDrain,
-  type DrainPreview,
-  type WorkloadExplanation,
-} from '#operator/index.ts'
+import { explainWorkload, type WorkloadExplanation } from '#operator/placement/explain-workload.ts'
+import { PlacementInputs } from '#operator/placement/placement-inputs.ts'
+import { previewDrain, type DrainPreview } from '#operator/placement/preview-drain.ts'
 import {
   createClient,
   sharedInformers,

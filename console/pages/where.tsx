@@ -10,7 +10,7 @@ import { visibleText } from '#console/model/visible-text.ts'
 import { Age, Badge, Command, Conditions, Link, Notice, Plain, Plot } from '#console/parts/common.tsx'
 import { session } from '#console/state/session.ts'
 import { text } from '#console/text.ts'
-import type { WorkloadExplanation } from '#operator/index.ts'
+import type { WorkloadExplanation } from '#operator/placement/explain-workload.ts'
 import { CopyView } from './moves.tsx'
 
 const t = text.where

@@ -7,8 +7,11 @@ import { after } from 'mocha'
 import {
   cacheDir,
   ensurePrograms,
+  importShell,
   programLayer,
+  sharedBackend,
   startCluster,
+  startStorage,
   writeImageArchive,
   type Cluster,
 } from '#test/support/index.ts'
@@ -28,6 +31,18 @@ let booting: Promise<Lab> | undefined
 export function lab(): Promise<Lab> {
   booting ??= boot()
   return booting
+}
+
+let storing: Promise<void> | undefined
+
+/** Storage in both members, which share its backend, and an image with a shell; started on first use. */
+export function storageOfLab(): Promise<void> {
+  storing ??= (async () => {
+    const { east, west } = await lab()
+    const backend = sharedBackend(east.run)
+    await Promise.all([east, west].flatMap((member) => [startStorage(member, { backend }), importShell(member)]))
+  })()
+  return storing
 }
 
 async function boot(): Promise<Lab> {
@@ -69,6 +84,7 @@ export function endLabAfterAll(): void {
     this.timeout(60_000)
     const running = await booting?.catch(() => undefined)
     booting = undefined
+    storing = undefined
     await Promise.all([running?.east.stop(), running?.west.stop(), running?.host.stop()])
   })
 }

@@ -29,7 +29,10 @@ interface PodStatus {
   readonly phase?: string
   readonly podIP?: string
   readonly conditions?: readonly { type: string; status: string; message?: string }[]
-  readonly containerStatuses?: readonly { state?: { waiting?: { reason?: string; message?: string } } }[]
+  readonly containerStatuses?: readonly {
+    state?: { waiting?: { reason?: string; message?: string } }
+    lastState?: { terminated?: { exitCode?: number; message?: string } }
+  }[]
 }
 
 /** The side of a role, and the namespace of its mover. */
@@ -70,8 +73,12 @@ function isReady(pod: KubeObject): boolean {
 function notReady({ name }: MemberSide, role: MoverRole, pod: KubeObject | undefined): Obstacle {
   const { conditions = [], containerStatuses = [] } = (pod?.['status'] ?? {}) as PodStatus
   const unscheduled = conditions.find(({ type, status }) => type === 'PodScheduled' && status === 'False')?.message
-  const waiting = containerStatuses.map(({ state }) => state?.waiting).find((one) => one?.message !== undefined)
-  const why = unscheduled ?? (waiting && `${waiting.reason ?? ''}: ${waiting.message ?? ''}`)
+  const [container] = containerStatuses
+  const { waiting } = container?.state ?? {}
+  const ended = container?.lastState?.terminated
+  const failed = ended && `it ended with code ${ended.exitCode ?? ''}: ${(ended.message ?? '').trim().slice(-400)}`
+  const isStuck = waiting?.message !== undefined && waiting.reason !== 'CrashLoopBackOff'
+  const why = unscheduled ?? failed ?? (isStuck ? `${waiting.reason ?? ''}: ${waiting.message ?? ''}` : undefined)
   const message = `the pod of the ${role} in member cluster "${name}" does not run yet`
   return new Obstacle(
     why === undefined ? 'Starting' : 'MoverNotReady',
@@ -175,6 +182,8 @@ function podSpec({ role, image, name, isBlock, claim, node }: MoverToCreate, lev
     ],
     ports: [{ name: 'mover', containerPort: moverPort }],
     resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { memory: '512Mi' } },
+    // The last lines of its log tell why it ended.
+    terminationMessagePolicy: 'FallbackToLogsOnError',
     readinessProbe: { tcpSocket: { port: moverPort }, periodSeconds: 1 },
     ...mount,
     volumeMounts: [...('volumeMounts' in mount ? mount.volumeMounts : []), credentials],
