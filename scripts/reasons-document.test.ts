@@ -23,6 +23,7 @@ const patterns: readonly RegExp[] = [
   /\b(?:refuse|invalid|changed|said)\(\s*([^,]*),/g,
   /\blimited\(\s*[\w.]+,\s*([^,]*),/g,
   /\bconst \w+Reason = ([^\n]*)/g,
+  /\bnew Obstacle\(\s*([^,]*),/g,
   // The state of a MemberCluster is the reason of its condition Schedulable.
   /\breadonly state: ([^\n]*)/g,
   // A condition that has become True is an Event with its type as the reason.

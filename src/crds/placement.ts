@@ -373,7 +373,8 @@ export const placementKind: Kind = {
               format: 'int32',
               minimum: 5,
               maximum: 86400,
-              description: 'How many seconds a copy of a replicated volume may be behind, besides the time of a round. Default 60.',
+              description:
+                'How many seconds a copy of a replicated volume may be behind, besides the time of a round. Default 60.',
             },
             requireConsent: {
               type: 'boolean',

@@ -176,7 +176,8 @@ export const volumeMoveKind: Kind = {
         },
         lostAfter: {
           ...time,
-          description: 'The new volume has nothing that was written after this time, because the old member cluster was lost.',
+          description:
+            'The new volume has nothing that was written after this time, because the old member cluster was lost.',
         },
         digest: { ...text, description: 'A hash of the content and metadata of both volumes when they were compared.' },
         volumeName: { ...name, description: 'The PersistentVolume in the new member cluster.' },

@@ -42,7 +42,10 @@ export async function run(flags: Flags): Promise<void> {
       (cluster === undefined || spec.logicalCluster === cluster) &&
       (namespace === undefined || spec.namespace === namespace),
   )
-  if (agree !== undefined) return await agreeTo(agree, { found, yes, installation, signal })
+  if (agree !== undefined) {
+    await agreeTo(agree, { found, yes, installation, signal })
+    return
+  }
   process.stdout.write(volumesText(found, output, Date.now()))
   if (found.length === 0) console.error('no volume moves, and no old volume is kept')
 }
@@ -91,7 +94,7 @@ async function agreeTo(claim: string, { found, yes, installation, signal }: Agre
   await using transport = await openInside(installation, logicalCluster as Parameters<typeof openInside>[1], signal)
   const value = isLost ? `${to}@${lastRound?.completionTime ?? ''}` : to
   const patch = { metadata: { annotations: { [volumeConsentAnnotation]: value } } }
-  const client = directOf(transport, signal).client(logicalCluster as Parameters<typeof openInside>[1])
+  const client = directOf(transport, signal).client(logicalCluster)
   await client.patch<KubeObject>(claims, { namespace, name: claim }, 'merge', patch, { signal })
   console.log(`agreed: ${what}`)
 }

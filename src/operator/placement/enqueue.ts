@@ -2,7 +2,15 @@
 // that a change concerns.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { clusterInKey, namespaceKeyOf, parseKey, type DeepReadonly } from '#client/index.ts'
-import { inheritLabel, isPlaceable, matches, placedOnAnnotation, type Placement, type VolumeMove, volumeConsentAnnotation } from '#crds/index.ts'
+import {
+  inheritLabel,
+  isPlaceable,
+  matches,
+  placedOnAnnotation,
+  type Placement,
+  type VolumeMove,
+  volumeConsentAnnotation,
+} from '#crds/index.ts'
 import { memberOfClaim, storageClassOf, usesClaim } from '#placement/index.ts'
 import { selects } from './copy-seen.ts'
 import type { PlacementInputs } from './placement-inputs.ts'

@@ -11,6 +11,7 @@ import {
   volumeMoves,
   type MemberCluster,
   type VolumeMove,
+  type VolumeMovePhase,
   type VolumeMoveStatus,
 } from '#crds/index.ts'
 import { loopWithMembers } from '#operator/framework/loop.ts'
@@ -182,9 +183,9 @@ class VolumeMoves {
             },
           ]),
     ]
-    const conditions = updates.reduce(
+    const conditions = updates.reduce<ReturnType<typeof setCondition>>(
       (list, update) => setCondition(list, { ...update, observedGeneration: generation }, now),
-      move.status?.conditions as ReturnType<typeof setCondition> | undefined,
+      move.status?.conditions ?? [],
     )
     const after: Record<string, unknown> = { ...status, phase, observedGeneration: generation, conditions }
     const gone = Object.keys(move.status ?? {}).filter((field) => !(field in after))
@@ -203,7 +204,11 @@ class VolumeMoves {
   /** Events on the VolumeMove for admins, and on the claim for its tenant, when the phase or the obstacle changes. */
   async #tell(
     move: VolumeMove,
-    { phase, obstacle, summary = '' }: { phase: string; obstacle: Outcome['obstacle']; summary: string | undefined },
+    {
+      phase,
+      obstacle,
+      summary = '',
+    }: { phase: VolumeMovePhase; obstacle: Outcome['obstacle']; summary: string | undefined },
     now: string,
     signal: AbortSignal,
   ): Promise<void> {
@@ -213,10 +218,10 @@ class VolumeMoves {
     const { from, to } = move.spec
     const text: EventText = {
       type: obstacle === undefined ? 'Normal' : 'Warning',
-      reason: obstacle === undefined ? `Volume${phase}` : reason,
+      reason: obstacle?.reason ?? tales[phase].reason,
       message:
         obstacle?.message ??
-        `${texts[phase] ?? phase} (from member cluster "${from}" to "${to}")${summary === '' ? '' : `: ${summary}`}`,
+        `${tales[phase].text} (from member cluster "${from}" to "${to}")${summary === '' ? '' : `: ${summary}`}`,
     }
     const { clusters, log } = this.#context
     await recordEvent(move, text, { client: clusters, component: 'kcp-volumes', now, log }, signal)
@@ -245,13 +250,16 @@ class VolumeMoves {
   }
 }
 
-/** The phases for people. */
-const texts: Readonly<Record<string, string>> = {
-  Preparing: 'its volume is going to move',
-  Copying: 'its volume is copied while the application runs',
-  Ready: 'its volume is copied, and the application may stop',
-  Finishing: 'the application has stopped; the last changes are copied, and all data is compared',
-  Binding: 'all data is equal; the claim gets its new volume',
-  Moved: 'its volume has moved',
-  Cancelled: 'its volume stays where it is',
+/** The Event of each phase. */
+const tales: Readonly<Record<VolumeMovePhase, { readonly reason: string; readonly text: string }>> = {
+  Preparing: { reason: 'VolumePreparing', text: 'its volume is going to move' },
+  Copying: { reason: 'VolumeCopying', text: 'its volume is copied while the application runs' },
+  Ready: { reason: 'VolumeReady', text: 'its volume is copied, and the application may stop' },
+  Finishing: {
+    reason: 'VolumeFinishing',
+    text: 'the application has stopped; the last changes are copied, and all data is compared',
+  },
+  Binding: { reason: 'VolumeBinding', text: 'the claim gets its new volume' },
+  Moved: { reason: 'VolumeMoved', text: 'its volume has moved' },
+  Cancelled: { reason: 'VolumeCancelled', text: 'its volume stays where it is' },
 }

@@ -88,9 +88,9 @@ export class Rounds implements Disposable {
       createMoverControl({ credentials: credentials.control, role, dial: ways[role] })
     const run = async (): Promise<RoundResult> => {
       state.survey ??= await control('source').survey(() => undefined, life.signal)
-      const isDirect = ways.direct !== undefined && state.isRelayed !== true
-      const source = isDirect && ways.direct !== undefined ? { address: ways.direct } : ({ relay: true } as const)
-      if (!isDirect) void this.#relay(control('target'), ways.source, life.signal)
+      const direct = state.isRelayed === true ? undefined : ways.direct
+      const source = direct === undefined ? ({ relay: true } as const) : { address: direct }
+      if (direct === undefined) void this.#relay(control('target'), ways.source, life.signal)
       const { bandwidth } = wish
       const options = { mode: wish.mode, source, ...(bandwidth !== undefined && { bandwidth }) }
       return await control('target').round(options, (progress) => (round.progress = progress), life.signal)

@@ -193,7 +193,7 @@ export async function restoreSnapshot(parties: VolumeParties, old: Claim): Promi
     signal,
   )
   const dataSource = { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name }
-  await ensureNewClaim(parties, { ...old, spec: { ...old.spec, dataSource } } as Claim)
+  await ensureNewClaim(parties, { ...old, spec: { ...old.spec, dataSource } })
 }
 
 async function ensureSnapshot(

@@ -37,7 +37,9 @@ function targetWithVolumes(choice: Choice): Target | Rejection {
       reason: 'VolumesElsewhere',
       message: `its volumes are in member cluster ${names}, and do not move: ${volumesStay}`,
     }
-  const silent = choice.candidates.find(({ name, unreachableMs }) => volumesIn.includes(name) && unreachableMs !== undefined)
+  const silent = choice.candidates.find(
+    ({ name, unreachableMs }) => volumesIn.includes(name) && unreachableMs !== undefined,
+  )
   return silent === undefined ? target : withoutMember(silent, choice)
 }
 
@@ -47,14 +49,24 @@ function targetWithVolumes(choice: Choice): Target | Rejection {
  */
 function withoutMember({ name, isFenced = false }: Candidate, { target, volumeCopy }: Choice): Target | Rejection {
   const where = `its volumes are in member cluster "${name}", which does not answer`
-  const reject = (message: string): Rejection => ({ cluster: '', reason: 'VolumesUnreachable', message: `${where}: ${message}` })
+  const reject = (message: string): Rejection => ({
+    cluster: '',
+    reason: 'VolumesUnreachable',
+    message: `${where}: ${message}`,
+  })
   if (volumeCopy === undefined) return reject('elsewhere it would start without its data')
   const { member, asOf, claims, isAgreed } = volumeCopy
-  if (target.kind === 'members' && !target.names.includes(member)) return reject(`only member cluster "${member}" has a copy`)
+  if (target.kind === 'members' && !target.names.includes(member))
+    return reject(`only member cluster "${member}" has a copy`)
   if (isAgreed && isFenced) return { kind: 'members', names: [member] }
   const loss = `member cluster "${member}" has a copy of ${asOf}; what was written later would be lost`
-  if (!isFenced) return reject(`${loss}. To go on with it, an admin has to make sure first that nothing runs there: kcp fence ${name}`)
-  return reject(`${loss}. To go on with it: kubectl annotate persistentvolumeclaims ${claims.join(' ')} ${volumeConsentAnnotation}=${member}@${asOf}`)
+  if (!isFenced)
+    return reject(
+      `${loss}. To go on with it, an admin has to make sure first that nothing runs there: kcp fence ${name}`,
+    )
+  return reject(
+    `${loss}. To go on with it: kubectl annotate persistentvolumeclaims ${claims.join(' ')} ${volumeConsentAnnotation}=${member}@${asOf}`,
+  )
 }
 
 /** Whether the workload stays in the member with its volumes. Volumes that move leave a member that is drained. */

@@ -46,7 +46,14 @@ describe('the volume of a claim', () => {
         global: [rule('all', { classes: [{ storageClass: 'fast', moves: 'Copy', target: 'ssd' }], bandwidth: '50Mi' })],
       }),
       expected: {
-        ...{ way: 'Copy', storageClass: 'ssd', bandwidth: 52_428_800, retainSeconds: 86_400, requireConsent: false, ...noStandby },
+        ...{
+          way: 'Copy',
+          storageClass: 'ssd',
+          bandwidth: 52_428_800,
+          retainSeconds: 86_400,
+          requireConsent: false,
+          ...noStandby,
+        },
       },
     },
     {
