@@ -29,12 +29,14 @@ export class ByteWriter {
   }
 
   u16(value: number): this {
-    this.#buffer.writeUInt16LE(value, this.#grow(2))
+    const at = this.#grow(2)
+    this.#buffer.writeUInt16LE(value, at)
     return this
   }
 
   u32(value: number): this {
-    this.#buffer.writeUInt32LE(value, this.#grow(4))
+    const at = this.#grow(4)
+    this.#buffer.writeUInt32LE(value, at)
     return this
   }
 
