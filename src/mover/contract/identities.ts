@@ -24,7 +24,7 @@ export async function issueMoverCredentials(
 ): Promise<Readonly<Record<Party, PartyCredentials>>> {
   if (!movePattern.test(move)) throw new Error(`"${move}" is not a name for a move: it must be a DNS label`)
   const validity = { notBefore: new Date(nowMs - backdatedMs), notAfter: new Date(nowMs + validMs) }
-  const authority = await createCertificateAuthority({ commonName: `kcp mover ${move}`.slice(0, 64), ...validity })
+  const authority = await createCertificateAuthority({ commonName: `CA of move ${move}`.slice(0, 64), ...validity })
   const issue = async (party: Party): Promise<[Party, PartyCredentials]> => {
     const uris = [identityUri(move, party)]
     const subject = { commonName: `kcp mover ${party}` }

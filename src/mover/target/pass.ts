@@ -47,6 +47,11 @@ export class Pass {
     return createHash('sha256').update(this.#sum).digest('hex')
   }
 
+  /** Entries that the source says it has sent; undefined until its end. */
+  get announced(): number | undefined {
+    return this.#entries
+  }
+
   add(body: Buffer): void {
     this.#queued += body.length
     if (this.#entries !== undefined) throw violated('entries after their end')

@@ -266,7 +266,8 @@ class TargetSession {
       }
       this.#frames.sendNow(frameTypes.credit, new ByteWriter(4).u32(body.length).take())
     }
-    if (pass.folder !== undefined || this.#counts.entries === 0) throw violated('a pass without its end')
+    if (pass.folder !== undefined || pass.announced !== this.#counts.entries || this.#counts.entries === 0)
+      throw violated('a pass without its end')
   }
 
   async #enter(pass: Pass, entry: WireEntry): Promise<void> {

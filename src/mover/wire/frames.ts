@@ -73,6 +73,7 @@ export class FrameStream implements Disposable {
   #sentAt = performance.now()
   #heardAt = performance.now()
   #drainedAt = performance.now()
+  #isWaiting = false
   #failure: Error | undefined
   #drained: PromiseWithResolvers<undefined> | undefined
 
@@ -133,13 +134,18 @@ export class FrameStream implements Disposable {
     this.#stream.uncork()
   }
 
-  /** Tells the other side why this one ends, and ends once that is sent. */
+  /**
+   * Tells the other side why this one ends; resolves once the other side has closed the connection, or after a while. To
+   * close it at once could take the error back from the other side, which may still be sending.
+   */
   async tell(error: MoverErrorBody): Promise<void> {
     if (this.#failure !== undefined) return
     this.sendNow(frameTypes.error, Buffer.from(JSON.stringify(error)))
     const sent = Promise.withResolvers<undefined>()
     const timer = setTimeout(() => sent.resolve(undefined), 2000)
-    this.#stream.end(() => sent.resolve(undefined))
+    this.#stream.once('close', () => sent.resolve(undefined))
+    this.#stream.end()
+    this.#stream.resume()
     await sent.promise
     clearTimeout(timer)
   }
@@ -149,28 +155,42 @@ export class FrameStream implements Disposable {
     let chunks: Buffer[] = []
     let length = 0
     let wanted = headerBytes
+    let told: MoverError | undefined
     try {
-      for await (const chunk of this.#stream as AsyncIterable<Buffer>) {
-        this.#heardAt = performance.now()
+      this.#isWaiting = true
+      // The connection outlives the loop: it still takes the error that ends it.
+      for await (const chunk of this.#stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+        this.#isWaiting = false
         chunks.push(chunk)
         length += chunk.length
-        if (length < wanted) continue
+        if (length < wanted) {
+          this.#wait()
+          continue
+        }
         let all = chunks.length === 1 ? chunk : Buffer.concat(chunks, length)
         for (;;) {
           wanted = all.length < headerBytes ? headerBytes : frameLength(all)
           if (all.length < wanted) break
           const frame = { type: all[4] ?? 0, body: all.subarray(headerBytes, wanted) }
           all = all.subarray(wanted)
-          if (frame.type === frameTypes.error) throw toldError(frame.body)
+          if (frame.type === frameTypes.error) this.fail((told = toldError(frame.body)))
+          if (told !== undefined) throw told
           if (frame.type !== frameTypes.ping) yield frame
         }
         chunks = all.length > 0 ? [all] : []
         length = all.length
+        this.#wait()
       }
     } catch (error) {
-      throw this.#failure ?? error
+      throw told ?? (error instanceof MoverError ? error : (this.#failure ?? error))
     }
     throw this.#failure ?? new MoverError('PeerLost', 'the other mover is lost: it ended the connection')
+  }
+
+  /** From here on, silence counts. */
+  #wait(): void {
+    this.#heardAt = performance.now()
+    this.#isWaiting = true
   }
 
   #resume(): void {
@@ -182,9 +202,7 @@ export class FrameStream implements Disposable {
   #watch(): void {
     const now = performance.now()
     const isStalled = this.#stream.writableNeedDrain && now - this.#drainedAt > this.#silenceMs
-    // A connection that nobody reads from has nothing to hear: then this side is busy.
-    const isSilent =
-      !this.#stream.isPaused() && this.#stream.readableLength === 0 && now - this.#heardAt > this.#silenceMs
+    const isSilent = this.#isWaiting && now - this.#heardAt > this.#silenceMs
     if (isStalled || isSilent)
       this.fail(new MoverError('PeerLost', `the other mover ${isStalled ? 'takes' : 'sends'} nothing any more`))
     else if (now - this.#sentAt > Math.min(pingMs, this.#silenceMs / 4) && !this.#stream.writableNeedDrain)
