@@ -6,6 +6,7 @@ import type { AnyObject } from '#console/kube/objects.ts'
 import { LineBuffer } from '#console/kube/lines.ts'
 import { ageText } from './age.ts'
 import { clustersInOrder } from './cluster-order.ts'
+import { consumersOf, targetOfProfile } from './consumers.ts'
 import { channels, endText, frame, parseFrame, resizeFrame } from './exec-frames.ts'
 import { LogBuffer, matchParts, searchLines } from './log-buffer.ts'
 import { moveBoard } from './moves.ts'
@@ -224,6 +225,38 @@ describe('words of a status', () => {
   it('and ages are those of kubectl', () => {
     const ago = (seconds: number): string => ageText(0, seconds * 1000)
     expect([5, 65, 600, 3 * 3600 + 120, 40 * 86_400].map(ago)).to.deep.equal(['5s', '1m5s', '10m', '3h2m', '40d'])
+  })
+})
+
+describe('the consumers of a ClusterProfile', () => {
+  const role = (name: string, rule: object) => ({ metadata: { name }, rules: [rule] })
+  const binding = (name: string, kind = 'ClusterRole') => ({
+    roleRef: { kind, name },
+    subjects: [{ kind: 'ServiceAccount', namespace: 'fleet', name }],
+  })
+  const all = { apiGroups: ['virtual.kcp.dev'], verbs: ['create'] }
+  const access = 'memberclusters/access'
+  const roles = [
+    role('one', { ...all, resources: [access], resourceNames: ['east'] }),
+    role('every', { ...all, resources: ['*/access'] }),
+    role('admin', { apiGroups: ['*'], resources: ['*'], verbs: ['*'] }),
+    role('other', { ...all, resources: [access], resourceNames: ['east-1'] }),
+    role('reads', { ...all, resources: [access], verbs: ['get'] }),
+    role('tenants', { ...all, resources: ['logicalclusters/access'] }),
+    role('objects', { ...all, resources: ['memberclusters'] }),
+    { metadata: { name: 'empty' }, rules: null },
+  ]
+  it('are those whose ClusterRoles give the right to its access, each once', () => {
+    const bindings = [
+      ...roles.map(({ metadata }) => binding(metadata.name)),
+      binding('one'),
+      binding('every', 'Role'),
+      { roleRef: { kind: 'ClusterRole', name: 'one' }, subjects: null },
+    ]
+    const of = (profile: string) => consumersOf(targetOfProfile(profile), { roles, bindings })
+    const names = (...of: string[]): string[] => of.map((name) => `ServiceAccount fleet/${name}`)
+    expect(of('east')).to.deep.equal(names('admin', 'every', 'one'))
+    expect(of('acme.logicalcluster')).to.deep.equal(names('admin', 'every', 'tenants'))
   })
 })
 

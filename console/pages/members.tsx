@@ -1,6 +1,6 @@
 // The members: capacity, what runs there, conditions; cordon, and drain with a preview of what would move.
 import { useSignal, type Signal } from '@preact/signals'
-import type { JSX } from 'preact'
+import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useMemo } from 'preact/hooks'
 import { memberState, placedOn, waitingAgent, type MemberCluster } from '#crds/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
@@ -24,6 +24,7 @@ import {
   Plot,
   StateNotice,
 } from '#console/parts/common.tsx'
+import { OpenProfiles } from '#console/parts/open-profiles.tsx'
 import { clusterNames } from '#console/state/clusters.ts'
 import { placedWorkloads, usePlacedWorkloads } from '#console/state/placed-workloads.ts'
 import { session } from '#console/state/session.ts'
@@ -97,6 +98,7 @@ function AdminMembers({ home, member }: { readonly home: string; readonly member
         ))}
       </div>
       {one === undefined ? null : <WorkloadsThere member={one.metadata.name} />}
+      <OpenProfiles home={home} {...(member !== undefined && { only: member })} />
     </section>
   )
 }
@@ -125,6 +127,8 @@ function MemberCard({ member, home, isOpen }: MemberCardProps): JSX.Element {
           [t.placed, String(placed)],
           [t.heartbeat, <Age since={lastHeartbeatTime} />],
           [t.way, member.spec?.connection?.agent === undefined ? t.push : t.pull],
+          ...tunnelFacts(member),
+          ...accessFacts(member),
           ...(moving === undefined ? [] : [[t.moving, String(moving)] as const]),
           ...(held === undefined ? [] : [[t.held, String(held)] as const]),
         ]}
@@ -135,6 +139,36 @@ function MemberCard({ member, home, isOpen }: MemberCardProps): JSX.Element {
       {isOpen ? <Conditions conditions={conditions} /> : null}
     </article>
   )
+}
+
+type Fact = readonly [string, ComponentChildren]
+
+/** The tunnel of a member in pull mode: whether it is open, since when, and to which agent. */
+function tunnelFacts({ spec, status }: MemberCluster): Fact[] {
+  if (spec?.connection?.agent === undefined) return []
+  const reachable = status?.conditions?.find(({ type }) => type === 'Reachable')
+  const certificate = status?.agent?.certificates?.at(-1)
+  const { since, agentVersion, protocol } = status?.agent?.tunnel ?? {}
+  const isOpen = reachable?.status === 'True'
+  const at = isOpen ? since : reachable?.lastTransitionTime
+  return [
+    [
+      t.tunnel,
+      <span>
+        {isOpen ? t.tunnelOpen : t.tunnelClosed} <Age since={at} />
+      </span>,
+    ],
+    ...(protocol === undefined
+      ? []
+      : [[t.agentVersion, <Plain>{t.agentOf(agentVersion ?? '', protocol)}</Plain>] as const]),
+    ...(certificate === undefined ? [] : [[t.certificate, <Plain>{certificate.expires}</Plain>] as const]),
+  ]
+}
+
+/** The ServiceAccount as which others work in the member. */
+function accessFacts({ spec }: MemberCluster): Fact[] {
+  const { namespace, name } = spec?.access?.serviceAccountRef ?? {}
+  return name === undefined ? [] : [[t.access, <Plain>{`${namespace ?? ''}/${name}`}</Plain>]]
 }
 
 function Capacity({ member }: { readonly member: MemberCluster }): JSX.Element {

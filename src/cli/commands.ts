@@ -116,6 +116,10 @@ function startCommand(): Command {
       'write a client certificate that may only read /metrics into this Secret, and renew it; the Secret is in namespace kcp-system of the cluster that kcp runs in (or of KUBECONFIG)',
     )
     .option('--gateway-image <image>', 'the image of kcp for gateways in members (default: that of this version)')
+    .option(
+      '--cluster-profiles',
+      'show members as ClusterProfiles (multicluster.x-k8s.io) in namespace kcp-system of logical cluster root, once it has that kind',
+    )
     .addOption(logLevelOption('warn'))
   return withConsoleFlags(withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command))))).action(
     loadedLate(() => import('./commands/start.ts')),

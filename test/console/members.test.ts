@@ -1,6 +1,8 @@
 // The pages of the console about members, in Chromium against two simulated members: what runs where, moves, drains,
 // logs and terminals.
 import { expect } from 'chai'
+import { readFile } from 'node:fs/promises'
+import { parse } from 'yaml'
 import type { Tenant } from '#test/integration/kcp-instance.ts'
 import { isLongRun, startKcp, waitFor } from '#test/support/index.ts'
 import { AxeBuilder } from './axe.ts'
@@ -8,6 +10,7 @@ import { keepPicture, openConsole, type ConsoleUnderTest } from './open-console.
 
 const deployments = '/apis/apps/v1/namespaces/default/deployments'
 const pods = '/api/v1/namespaces/default/pods'
+const profileKind = { apiVersion: 'multicluster.x-k8s.io/v1alpha2', kind: 'ClusterProfile' }
 const members = '/clusters/root/apis/kcp.dev/v1alpha1/memberclusters'
 
 describe('the pages of the console about members', function () {
@@ -123,7 +126,51 @@ describe('the pages of the console about members', function () {
     await page.getByRole('button', { name: /^Let its agent in/ }).waitFor({ state: 'detached' })
     const { spec } = await read<{ spec?: { agent?: { approval?: object } } }>(`${members}/north`)
     expect(spec?.agent?.approval).to.deep.equal({ token, key })
+    const tunnel = { since: expires, protocol: 1, agentVersion: '9.9.9' }
+    const connected = { status: { agent: { tunnel, certificates: [{ fingerprint: '0'.repeat(64), expires }] } } }
+    expect((await http.request('PATCH', `${members}/north/status`, { body: connected, headers })).status).to.equal(200)
+    await page.getByText('9.9.9 (tunnel version 1)').waitFor()
+    await page.getByText(/^not open for/).waitFor()
     expect((await http.request('DELETE', `${members}/north`)).status).to.equal(200)
+  })
+
+  it('say which ClusterProfile is open, and for whom', async () => {
+    const { page, go, kcp } = console_
+    const root = kcp.admin.base
+    const create = async (path: string, body: object): Promise<void> => {
+      const { status, text } = await kcp.admin.http.request('POST', `${root}${path}`, { body })
+      expect(status, text).to.equal(201)
+    }
+    const definition = parse(await readFile('test/integration/cluster-profile-crd.yaml', 'utf8')) as object
+    await create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition)
+    const [name, group] = ['use-east', 'virtual.kcp.dev']
+    const rules = [
+      { apiGroups: [group], resources: ['memberclusters/access'], resourceNames: ['east'], verbs: ['create'] },
+    ]
+    const rbac = '/apis/rbac.authorization.k8s.io/v1'
+    const subject = { kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: 'kueue<b>' }
+    await create(`${rbac}/clusterroles`, { metadata: { name }, rules })
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name }
+    await create(`${rbac}/clusterrolebindings`, { metadata: { name }, roleRef, subjects: [subject] })
+    const path = '/apis/multicluster.x-k8s.io/v1alpha2/namespaces/kcp-system/clusterprofiles'
+    const isServed = async (): Promise<boolean> =>
+      (await kcp.admin.http.request('GET', `${root}${path}`)).status === 200
+    await waitFor(isServed, { what: 'ClusterProfiles', deadlineMs: 20_000 })
+    for (const profile of ['east', 'west']) {
+      const metadata = { name: profile, labels: { 'x-k8s.io/cluster-manager': 'kcp' } }
+      await create(path, { ...profileKind, metadata, spec: { clusterManager: { name: 'kcp' } } })
+    }
+    const cluster = { server: 'https://kcp.example/services/members/east' }
+    const body = { status: { accessProviders: [{ name: 'kcp', cluster }] } }
+    const headers = ['content-type', 'application/merge-patch+json']
+    const patched = await kcp.admin.http.request('PATCH', `${root}${path}/east/status`, { body, headers })
+    expect(patched.status, patched.text).to.equal(200)
+    await go('#/members')
+    const row = page.getByRole('row', { name: /User kueue<b>/ })
+    await row.waitFor()
+    expect(await row.innerText()).to.match(/^east\s+.*Group system:masters/)
+    await go('#/members/west')
+    await page.getByText('Its profile gives nobody access.').waitFor()
   })
 
   it('say where a workload runs, and why there: each filter and score of each member', async () => {

@@ -1,7 +1,9 @@
 // `kcp operator --cluster-profiles` in a real host: profiles come with their CustomResourceDefinition, follow their
 // member, and are what other tools of SIG Multicluster read.
 import { expect } from 'chai'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { parse } from 'yaml'
 import { clusterProfilesController, ensureCrds, startOperator } from '#operator/index.ts'
 import type { CredentialIssuer } from '#operator/framework/operator-context.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
@@ -82,7 +84,12 @@ describe('ClusterProfiles in a host', function () {
 
   it('come once the host has the CustomResourceDefinition, and follow the member', async () => {
     await setStatus({ id: 'kube-system-uid', version: 'v1.34.3', conditions: [ready('True')] })
-    await host.kubectl(['create', '-f', join(import.meta.dirname, 'cluster-profile-crd.yaml')])
+    const crd = parse(await readFile(join(import.meta.dirname, 'cluster-profile-crd.yaml'), 'utf8')) as {
+      spec: { versions: { name: string }[] }
+    }
+    // A host with the release of today, which has this version only.
+    crd.spec.versions = crd.spec.versions.filter(({ name }) => name === 'v1alpha1')
+    await host.kubectl(['create', '-f', '-'], { input: crd })
     const { metadata, spec, status } = await untilHealthy('True')
     expect(spec).to.deep.equal({ displayName: 'east', clusterManager: { name: 'kcp' } })
     expect(metadata.labels).to.include({ 'x-k8s.io/cluster-manager': 'kcp' })

@@ -9,7 +9,10 @@ import { currentKcpContext } from './kubeconfig-file.ts'
 /** The text as the name of a logical cluster. Throws ExitError if it is not a valid name. */
 export function nameOfLogicalCluster(text: string): ClusterName {
   const name = tryClusterName(text)
-  if (name === undefined) throw new UsageError(`"${text}" is not a valid name of a logical cluster`)
+  if (name === undefined)
+    throw new UsageError(
+      `"${text}" is not a valid name of a logical cluster: 1 to 63 lower-case letters, digits and "-", with a letter or a digit at both ends`,
+    )
   return name
 }
 

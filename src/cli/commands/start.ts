@@ -25,6 +25,7 @@ interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, StorageFlags, Tra
   readonly advertiseAddress?: string
   readonly metricsClientSecret?: string
   readonly gatewayImage?: string
+  readonly clusterProfiles?: boolean
   readonly logLevel: LogLevel
 }
 
@@ -52,6 +53,7 @@ export async function run(given: Flags): Promise<void> {
     ...egressOf(flags),
     ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
     ...(flags.gatewayImage !== undefined && { gatewayImage: flags.gatewayImage }),
+    ...(flags.clusterProfiles !== undefined && { clusterProfiles: flags.clusterProfiles }),
     metrics,
     log,
     signal: stopping.signal,

@@ -9,9 +9,9 @@ import { isStatusError } from '#apimachinery/status/index.ts'
 import { timestamp } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { startControllers } from '#controllers/index.ts'
-import { kcpCrds, type CustomResourceDefinition } from '#crds/index.ts'
+import { kcpCrds, systemNamespace, type CustomResourceDefinition } from '#crds/index.ts'
 import type { AddressPolicyOptions } from '#network/egress/index.ts'
-import { operatorMetrics, startOperator } from '#operator/index.ts'
+import { clusterProfilesController, operatorMetrics, startOperator } from '#operator/index.ts'
 import { measuredStore } from '#store/measured/index.ts'
 import { openSqliteStore } from '#store/sqlite/index.ts'
 import { createMetrics, type Logger, type Metrics } from '#telemetry/index.ts'
@@ -62,6 +62,8 @@ export interface EmbeddedOptions {
   readonly console?: ConsoleSettings
   /** Image of kcp for gateways in members. Default: the image of this version. */
   readonly gatewayImage?: string
+  /** Shows members as ClusterProfiles in namespace kcp-system of logical cluster `root`. Default false. */
+  readonly clusterProfiles?: boolean
   /** Default: metrics of its own. */
   readonly metrics?: Metrics
   readonly log: Logger
@@ -183,7 +185,7 @@ async function startClusterControllers(
 
 /** The operator of logical clusters and members. */
 async function startMemberOperator(
-  { advertiseAddress, gatewayImage, log, metrics, signal }: Settings,
+  { advertiseAddress, gatewayImage, clusterProfiles = false, log, metrics, signal }: Settings,
   { api, pki, port }: Server & { readonly port: number },
 ): ReturnType<typeof startOperator> {
   return await startOperator({
@@ -195,10 +197,13 @@ async function startMemberOperator(
     }),
     issuer: pki,
     dialer: api.dialer,
-    controllers: memberControllers({
-      advertise: { host: advertiseAddress, port },
-      ...(gatewayImage !== undefined && { gatewayImage }),
-    }),
+    controllers: [
+      ...memberControllers({
+        advertise: { host: advertiseAddress, port },
+        ...(gatewayImage !== undefined && { gatewayImage }),
+      }),
+      ...(clusterProfiles ? [clusterProfilesController({ namespace: systemNamespace, makesNamespace: true })] : []),
+    ],
     metrics: operatorMetrics(metrics),
     log,
     signal,

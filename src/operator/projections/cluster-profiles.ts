@@ -1,8 +1,8 @@
-// The controller that shows MemberClusters, and LogicalClusters that others may use, as ClusterProfiles, where the host has
-// that CustomResourceDefinition.
+// The controller that shows MemberClusters, and LogicalClusters that others may use, as ClusterProfiles, where the API
+// with these objects (the host, or logical cluster `root`) has that CustomResourceDefinition.
 import { isDeepStrictEqual } from 'node:util'
 import type { Condition, GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
-import { isStatusError } from '#apimachinery/status/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { sleep } from '#async/index.ts'
 import { createInformer, type DeepReadonly, type KubeClient } from '#client/index.ts'
 import {
@@ -19,15 +19,19 @@ import type { OperatorContext, OperatorController } from '#operator/framework/op
 interface ClusterProfilesDeps {
   /** The namespace in which the profiles are written: that of our processes. */
   readonly namespace: string
+  /** Whether the controller makes the namespace. Default false: in a host it exists. */
+  readonly makesNamespace?: boolean
   /** Seconds between checks whether the host has the CustomResourceDefinition. Default 60. */
   readonly lookAgainSeconds?: number
 }
 
+const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
 const fieldManager = 'kcp-cluster-profiles'
 
 /** Keeps a ClusterProfile for each MemberCluster. */
 export function clusterProfilesController({
   namespace,
+  makesNamespace = false,
   lookAgainSeconds = 60,
 }: ClusterProfilesDeps): OperatorController {
   return {
@@ -37,6 +41,7 @@ export function clusterProfilesController({
       started()
       try {
         const gvr = await untilServed(context, lookAgainSeconds, signal)
+        if (makesNamespace) await ensureNamespace(context.clusters, namespace, signal)
         await keep(context, { gvr, namespace, signal })
       } catch (error) {
         if (!signal.aborted) throw error
@@ -45,7 +50,12 @@ export function clusterProfilesController({
   }
 }
 
-/** Resolves with the newest version that the host serves, as soon as it serves one. Rejects with signal.reason. */
+async function ensureNamespace(client: KubeClient, name: string, signal: AbortSignal): Promise<void> {
+  const object: KubeObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }
+  await client.create(namespaces, object, { signal }).catch(tolerate('AlreadyExists'))
+}
+
+/** Resolves with the newest version that is served, as soon as it serves one. Rejects with signal.reason. */
 async function untilServed(
   { clusters, log }: OperatorContext,
   lookAgainSeconds: number,
@@ -58,13 +68,10 @@ async function untilServed(
       if (await isServed(clusters, gvr, signal)) return gvr
     }
     if (!isTold)
-      log.warn(
-        'the host has no CustomResourceDefinition for ClusterProfiles; install that of the Cluster Inventory API',
-        {
-          group: clusterProfileGroup,
-          versions: clusterProfileVersions.join(','),
-        },
-      )
+      log.warn('there is no CustomResourceDefinition for ClusterProfiles; install that of the Cluster Inventory API', {
+        group: clusterProfileGroup,
+        versions: clusterProfileVersions.join(','),
+      })
     isTold = true
     await sleep(lookAgainSeconds * 1000, signal)
   }
