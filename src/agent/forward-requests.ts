@@ -2,7 +2,7 @@
 // about its users means nothing here: such headers are removed.
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import https from 'node:https'
-import { pipeline, type Duplex } from 'node:stream'
+import type { Duplex, Readable, Writable } from 'node:stream'
 import type { Endpoint, EndpointSource } from '#client/index.ts'
 import { pipeSockets } from '#network/sockets/index.ts'
 import type { Logger } from '#telemetry/index.ts'
@@ -69,9 +69,9 @@ export class Forwarder implements Disposable {
         response.writeHead(answer.statusCode ?? 502, kept(answer.rawHeaders))
         // A watch may have no event for minutes, and its client waits for the headers.
         response.flushHeaders()
-        pipeline(answer, response, () => undefined)
+        passOn(answer, response)
       })
-      pipeline(request, sent, () => undefined)
+      passOn(request, sent)
     } catch (error) {
       this.#refuse(response, error)
     }
@@ -86,7 +86,7 @@ export class Forwarder implements Disposable {
       sent.once('error', () => socket.destroy())
       sent.once('response', (answer) => {
         socket.write(headOf(answer, ['connection', 'close']))
-        pipeline(answer, socket, () => undefined)
+        passOn(answer, socket)
       })
       sent.once('upgrade', (answer, remote, remoteHead) => {
         socket.write(headOf(answer, ['connection', 'Upgrade', 'upgrade', answer.headers.upgrade ?? '']))
@@ -155,6 +155,21 @@ export class Forwarder implements Disposable {
       return known
     }
   }
+}
+
+/**
+ * Passes all bytes on; when one of both ends early, so does the other. node:stream's pipeline does the same with an
+ * AbortController for each call, whose abort at the end is a tenth of the processor time of a request.
+ */
+function passOn(from: Readable, to: Writable): void {
+  from.once('error', () => to.destroy())
+  from.once('close', () => {
+    if (!from.readableEnded) to.destroy()
+  })
+  to.once('close', () => {
+    if (!to.writableFinished) from.destroy()
+  })
+  from.pipe(to)
 }
 
 /**

@@ -1,6 +1,6 @@
 // What both ends of a tunnel share: HTTP/2 over a WebSocket, in which each stream is one connection.
 import type { Http2Session } from 'node:http2'
-import type { Duplex } from 'node:stream'
+import type { Duplex, DuplexOptions } from 'node:stream'
 import { createWebSocketStream, type WebSocket } from 'ws'
 
 /**
@@ -61,9 +61,34 @@ export function endTogether(session: Http2Session, webSocket: WebSocket): void {
   session.once('close', () => webSocket.terminate())
 }
 
-/** The bytes of a WebSocket. */
+/** Bytes of writes that go into one message: less than the limits of both ends. */
+const maxJoinedBytes = 1024 * 1024
+
+/**
+ * The bytes of a WebSocket. What HTTP/2 writes at once (the head of a frame, its data, the next frame) is one message:
+ * otherwise each part would be encrypted, sent and read by itself.
+ */
 export function duplexOf(webSocket: WebSocket): Duplex {
-  return createWebSocketStream(webSocket, { allowHalfOpen: false })
+  const writev: NonNullable<DuplexOptions['writev']> = (chunks, done) => {
+    const messages = joined(chunks.map(({ chunk }) => chunk as Uint8Array))
+    for (const message of messages.slice(0, -1)) webSocket.send(message)
+    webSocket.send(messages.at(-1) ?? new Uint8Array(), done)
+  }
+  return createWebSocketStream(webSocket, { allowHalfOpen: false, writev })
+}
+
+function joined(chunks: readonly Uint8Array[]): Uint8Array[] {
+  const messages: Uint8Array[] = []
+  let [parts, size]: [Uint8Array[], number] = [[], 0]
+  for (const chunk of chunks) {
+    if (parts.length > 0 && size + chunk.length > maxJoinedBytes) {
+      messages.push(Buffer.concat(parts))
+      ;[parts, size] = [[], 0]
+    }
+    parts.push(chunk)
+    size += chunk.length
+  }
+  return [...messages, Buffer.concat(parts)]
 }
 
 /** The stream with the methods of sockets that node:http calls, which mean nothing within a tunnel. */
