@@ -160,4 +160,113 @@ describe('applications that move with their volumes', function () {
     })
     await waitFor(async () => (await moves()).length === 0, { what: 'the VolumeMove to be over', deadlineMs: 30_000 })
   })
+
+  /** A Deployment with a claim that its tenant made. */
+  const writerWithClaim = async (
+    space: string,
+    storageClassName: string,
+    accessMode = 'ReadWriteOnce',
+  ): Promise<void> => {
+    await apply(space, {
+      ...{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'data' } },
+      spec: { accessModes: [accessMode], storageClassName, resources: { requests: { storage: '64Mi' } } },
+    })
+    await apply(space, {
+      ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'writer' } },
+      spec: {
+        selector: { matchLabels: { app: 'writer' } },
+        template: {
+          metadata: { labels: { app: 'writer' } },
+          spec: {
+            ...{ terminationGracePeriodSeconds: 1, containers: [container] },
+            volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }],
+          },
+        },
+      },
+    })
+    await runs(space, 'writer', 'east')
+  }
+  const setVolumes = (volumes: object): Promise<unknown> =>
+    kubectl(installation.admin, [
+      ...['patch', 'placement', 'volumes', '--type=merge', '-p', JSON.stringify({ spec: { volumes } })],
+    ])
+  const moveOf = async (space: string): Promise<Object | undefined> =>
+    (await moves()).find(({ spec }) => spec['namespace'] === space)
+
+  it('a Deployment goes with the claim of its tenant when the tenant agrees, and back', async () => {
+    await begin('files', 'east')
+    await apply('files', {
+      ...{ apiVersion: 'kcp.dev/v1alpha1', kind: 'Placement', metadata: { name: 'careful' } },
+      spec: { volumes: { requireConsent: true } },
+    })
+    await writerWithClaim('files', storageClasses.late)
+    await move('files', 'west')
+    const waiting = await waitFor(
+      async () => {
+        const found = await moveOf('files')
+        const conditions = found?.status?.['conditions'] as { type: string; reason: string; message: string }[]
+        return conditions.find(({ reason }) => reason === 'ConsentRequired')
+      },
+      { what: 'the move to wait for consent', deadlineMs: 90_000 },
+    )
+    expect(waiting.message).to.match(/the application would be stopped for about \d+ s; to agree: kubectl annotate/)
+    await isWhole('files', 'deployment/writer')
+    await as('files', 'annotate', 'pvc', 'data', 'kcp.dev/volume-consent=west')
+    await runs('files', 'writer', 'west')
+    await isWhole('files', 'deployment/writer')
+    await as('files', 'delete', 'placement', 'careful')
+    await move('files', 'east')
+    await runs('files', 'writer', 'east')
+    await isWhole('files', 'deployment/writer')
+    expect((await read('files', 'deployment/writer', 'cat /data/starts')).trim().split('\n')).to.have.length(3)
+    const events = await as('files', 'get', 'events', '--field-selector', 'involvedObject.name=data', '-o', 'name')
+    expect(events).to.not.equal('')
+  })
+
+  it('nothing is left of a move that is cancelled, and the application has not noticed', async () => {
+    await begin('undone', 'east')
+    await writerWithClaim('undone', storageClasses.late)
+    await read('undone', 'deployment/writer', 'dd if=/dev/urandom of=/data/large bs=1M count=24 2>/dev/null')
+    await setVolumes({ bandwidth: '256Ki' })
+    try {
+      await move('undone', 'west')
+      await waitFor(async () => (await moveOf('undone'))?.status?.['phase'] === 'Copying', {
+        what: 'the copy to begin',
+        deadlineMs: 90_000,
+      })
+      const placed = async (): Promise<string> =>
+        (await get('undone', 'deployment', 'writer')).metadata.annotations?.['kcp.dev/placed-on'] ?? ''
+      await waitFor(async () => (await placed()).includes('VolumesCopied'), {
+        what: 'the workload to tell what it waits for',
+        deadlineMs: 30_000,
+      })
+      await move('undone', 'east')
+      await waitFor(async () => (await moveOf('undone')) === undefined, {
+        what: 'the move to be undone',
+        deadlineMs: 60_000,
+      })
+    } finally {
+      await setVolumes({ bandwidth: null })
+    }
+    for (const member of [clusters.east, clusters.west]) {
+      const args = ['get', 'pods,secrets,pvc', '-A', '-l', 'kcp.dev/volume-move', '-o', 'name']
+      expect((await member.kubectl(args)).stdout).to.equal('')
+    }
+    await runs('undone', 'writer', 'east')
+    expect((await read('undone', 'deployment/writer', 'cat /data/starts')).trim().split('\n')).to.have.length(1)
+    await isWhole('undone', 'deployment/writer')
+  })
+
+  it('a volume of a storage that both members have goes without a copy', async () => {
+    await begin('common', 'east')
+    await writerWithClaim('common', storageClasses.immediate, 'ReadWriteMany')
+    await move('common', 'west')
+    await runs('common', 'writer', 'west')
+    await isWhole('common', 'deployment/writer')
+    await waitFor(async () => (await moveOf('common')) === undefined, {
+      what: 'the old member to forget the volume',
+      deadlineMs: 60_000,
+    })
+    await isWhole('common', 'deployment/writer')
+  })
 })
