@@ -38,6 +38,7 @@ import {
   withAuditFlags,
   withConsoleFlags,
   withEgressFlags,
+  withSignInFlags,
   withInstallation,
   withStorageFlags,
   withTracingFlags,
@@ -121,7 +122,7 @@ function startCommand(): Command {
       'show members as ClusterProfiles (multicluster.x-k8s.io) in namespace kcp-system of logical cluster root, once it has that kind',
     )
     .addOption(logLevelOption('warn'))
-  return withConsoleFlags(withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command))))).action(
+  return withConsoleFlags(withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(withSignInFlags(command)))))).action(
     loadedLate(() => import('./commands/start.ts')),
   )
 }
@@ -451,7 +452,7 @@ function apiserverCommand(): Command {
       1536,
     )
     .addOption(logLevelOption('info'))
-  return withConsoleFlags(withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(command))))).action(
+  return withConsoleFlags(withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(withSignInFlags(command)))))).action(
     loadedLate(() => import('./commands/apiserver.ts')),
   )
 }

@@ -9,6 +9,7 @@ import {
   reasonColumn,
   unobservedStatus,
 } from './conditions.ts'
+import { clusterAuthenticationSchema, type ClusterAuthentication } from './authentication.ts'
 import { clusterAccessSchema, type ClusterAccess } from './cluster-access.ts'
 import { crdOf, type CustomResourceDefinition, type JsonSchema, type Kind } from './crd.ts'
 
@@ -48,6 +49,7 @@ export interface LogicalCluster extends KubeObject {
     inherit?: Inheritance
     /** Access for others. Absent: none. */
     access?: ClusterAccess
+    authentication?: ClusterAuthentication
   }
   status?: LogicalClusterStatus
 }
@@ -288,6 +290,7 @@ export const logicalClusterKind: Kind = {
           'Access for tools that read ClusterProfiles, as a ServiceAccount of the logical cluster. Absent: nobody has it.',
         ),
         inherit: inheritSchema,
+        authentication: clusterAuthenticationSchema,
       },
     },
     status: {

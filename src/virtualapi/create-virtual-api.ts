@@ -17,6 +17,7 @@ import {
   type Pki,
 } from './auth/authn/index.ts'
 import { Access, AccessGate, createAccessTokens, type AskHost } from './auth/access/index.ts'
+import { createSignIn, type InstallationSignIn, type ReadIssuer } from './auth/sign-in/index.ts'
 import { createAuthorizer, type RbacAuthorizer } from './auth/authz/index.ts'
 import { createBaseLayer, type ApiAddress } from './catalog/bootstrap/index.ts'
 import type { ClusterDirectory, LogicalCluster } from './request/logical-cluster.ts'
@@ -102,6 +103,8 @@ export interface VirtualApiOptions {
   readonly sharedApis?: boolean
   /** Takes the audit lines of every request. Default: none are written. */
   readonly audit?: AuditSink
+  /** The identity providers that the installation trusts, as they are now. Default: none. */
+  readonly signIn?: () => InstallationSignIn
   /** The addresses that calls caused by tenants, such as those of webhooks, may reach. */
   readonly egress?: EgressOptions
   /** The logical clusters of this process, and connections to the processes of the others. Default: all are its own. */
@@ -341,7 +344,7 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
   const outbound = createOutbound({ egress, resolveService, turnOf })
   const authorizer = createAuthorizer({ watchCache, directory })
   const access = createAccess(settings, foundations, authorizer)
-  const { authenticator, accountTokens } = createAuthentication(settings, foundations, access)
+  const { authenticator, accountTokens } = createAuthentication(settings, { ...foundations, egress }, access)
   const ancestors = createAncestors(directory, watchCache)
   const isPlain = plain !== undefined || root?.isPlain === true
   const sharedApis = !isPlain && settings.sharedApis !== false
@@ -481,8 +484,8 @@ function createAccess(
 }
 
 function createAuthentication(
-  { pki, clock, frontProxy, plain, root }: Settings,
-  { watchCache, directory, members }: Foundations,
+  { pki, clock, frontProxy, plain, root, signIn, log }: Settings,
+  { watchCache, directory, members, egress, stack }: Foundations & { readonly egress: Egress },
   access: Access,
 ) {
   const find = findBoundObject(watchCache)
@@ -495,10 +498,43 @@ function createAuthentication(
     accountTokens,
     access,
     clock,
+    signIn: createSignIn({
+      installation: signIn ?? (() => nobodyElse),
+      disallowed: [],
+      read: issuerReader(egress, signIn && stack.use(createEgress({ allow: ['0.0.0.0/0', '::/0'] }))),
+      clock,
+      log,
+    }),
     ...(frontProxy && { frontProxy }),
     ...(plain && root && { plain: { clientCa: plain.clientCa, cluster: root.id } }),
   })
   return { authenticator, accountTokens }
+}
+
+const nobodyElse: InstallationSignIn = { issuers: [] }
+
+const issuerTimeoutMs = 10_000
+const maxIssuerBytes = 512 * 1024
+
+/**
+ * Reads documents of identity providers: those that the admin of the installation names at any address, those of a
+ * logical cluster where its webhooks may be, too.
+ */
+function issuerReader(egress: Egress, ofInstallation: Egress = egress): ReadIssuer {
+  return async ({ url, certificateAuthority, cluster }, signal) => {
+    const answer = await (cluster === undefined ? ofInstallation : egress).call({
+      cluster: cluster?.id ?? '',
+      url: new URL(url),
+      method: 'GET',
+      headers: { accept: 'application/json', 'user-agent': 'kcp' },
+      ...(certificateAuthority && { caBundle: certificateAuthority }),
+      timeoutMs: issuerTimeoutMs,
+      maxResponseBytes: maxIssuerBytes,
+      signal,
+    })
+    if (answer.status !== 200) throw new Error(`${url} answers with status ${answer.status}`)
+    return answer.body.toString('utf8')
+  }
 }
 
 interface AggregationDependencies extends Foundations {

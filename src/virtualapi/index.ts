@@ -24,6 +24,7 @@ export {
   type ServingCertificateStore,
 } from './auth/authn/index.ts'
 export type { AskHost } from './auth/access/index.ts'
+export { followConfiguration } from './auth/sign-in/index.ts'
 export { metricsReadersGroup } from './auth/authz/index.ts'
 export { createMembers, type Members } from './outbound/members/index.ts'
 export { rootCluster } from './background/directory/informed-directory.ts'

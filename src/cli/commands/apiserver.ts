@@ -15,12 +15,14 @@ import {
   type EgressFlags,
   egressOf,
   openTracing,
+  type SignInFlags,
   type StorageFlags,
+  signInOf,
   storageOf,
   type TracingFlags,
 } from './flags.ts'
 
-interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, StorageFlags, TracingFlags {
+interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, SignInFlags, StorageFlags, TracingFlags {
   readonly kubeconfig?: string
   readonly port: number
   readonly bindAddress: string
@@ -60,6 +62,7 @@ async function serve(flags: Flags, signal: AbortSignal): Promise<void> {
     register,
     ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
     ...auditOf(flags),
+    ...signInOf(flags),
     ...consoleOf(flags),
     ...storageOf(flags),
     ...(flags.storageTotal > 0 && { totalStorageBytes: flags.storageTotal * 1024 * 1024 }),

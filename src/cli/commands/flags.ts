@@ -110,6 +110,25 @@ export function auditOf({ auditLog, auditLogMaxsize, auditLogMaxbackup }: AuditF
 }
 
 /** The flag values as commander passes them. */
+export interface SignInFlags {
+  readonly authenticationConfig?: string
+}
+
+/** Adds `--authentication-config`. */
+export function withSignInFlags(command: Command): Command {
+  return command.option(
+    '--authentication-config <file>',
+    'identity providers whose users are known in all logical clusters: an AuthenticationConfiguration of ' +
+      'apiserver.config.k8s.io/v1, as kube-apiserver has it. It is read again when it changes; one with an error changes nothing',
+  )
+}
+
+/** The file with the AuthenticationConfiguration; none without `--authentication-config`. */
+export function signInOf({ authenticationConfig }: SignInFlags): { authenticationConfig?: string } {
+  return authenticationConfig === undefined ? {} : { authenticationConfig }
+}
+
+/** The flag values as commander passes them. */
 export interface EgressFlags {
   readonly egressAllow: readonly string[]
   readonly egressDeny: readonly string[]

@@ -8,7 +8,9 @@ import {
   type EgressFlags,
   egressOf,
   openTracing,
+  type SignInFlags,
   type StorageFlags,
+  signInOf,
   storageOf,
   type TracingFlags,
 } from './flags.ts'
@@ -16,7 +18,7 @@ import { aborted, processSignal } from '#cli/process/process-signal.ts'
 import { settleMemory } from '#cli/process/settle-memory.ts'
 import { startEmbedded } from '#cli/roles/embedded.ts'
 
-interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, StorageFlags, TracingFlags {
+interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, SignInFlags, StorageFlags, TracingFlags {
   /** Absent only with `demo`: a temporary directory. */
   readonly rootDir?: string
   readonly demo?: boolean
@@ -48,6 +50,7 @@ export async function run(given: Flags): Promise<void> {
     bindAddress,
     advertiseAddress,
     ...auditOf(flags),
+    ...signInOf(flags),
     ...consoleOf(flags),
     ...storageOf(flags),
     ...egressOf(flags),

@@ -10,6 +10,7 @@ import { openHostStore } from '#store/host/index.ts'
 import { createMetrics, type Logger, type Metrics } from '#telemetry/index.ts'
 import { createMembers, createVirtualApi, frontProxyFromHost, requireObjectBytes } from '#virtualapi/index.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
+import { followSignIn } from './sign-in.ts'
 import { register, serviceHosts } from './api-service.ts'
 import { openConsole, type ConsoleSettings } from './console.ts'
 import { certificateExpiry, keepRenewed } from './keep-renewed.ts'
@@ -37,6 +38,8 @@ export interface ApiserverOptions {
   readonly register: Registration
   /** Destination of audit lines; absent: no audit lines. */
   readonly audit?: AuditLogOptions
+  /** File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1); absent: no identity provider is trusted. */
+  readonly authenticationConfig?: string
   /** Storage limit of one logical cluster, in bytes; absent: no limit. */
   readonly storageBytes?: number
   /** Storage limit of all logical clusters together, in bytes; absent: no limit. */
@@ -81,6 +84,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   await using stack = new AsyncDisposableStack()
   const { metrics = createMetrics() } = options
   const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log }))
+  const signIn = await followSignIn(options.authenticationConfig, { log, signal })
   await ensureCrds(client, { crds: [...kcpCrds(), ...storageCrds()], signal })
   const { pki, sealKey, otherSealKeys } = await installationKeys(client, signal)
   const frontProxy = stack.use(frontProxyFromHost({ client, log, signal }))
@@ -111,6 +115,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       sharing: replica,
       members: ({ dialer }) => createMembers({ transport, dialer, log, signal }),
       ...(audit && { audit }),
+      ...(signIn && { signIn }),
       ...(options.storageBytes !== undefined && { storageBytes: options.storageBytes }),
       sharedApis: options.sharedApis ?? true,
       ...(options.eventTtlMs !== undefined && { eventTtlMs: options.eventTtlMs }),

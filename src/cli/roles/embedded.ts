@@ -29,6 +29,7 @@ import {
 import { ExitError, messageOf } from '#cli/process/exit-error.ts'
 import { adminKubeconfigRenewal } from './admin-kubeconfig.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
+import { followSignIn } from './sign-in.ts'
 import { certificateExpiry, keepRenewed, type Renewal } from './keep-renewed.ts'
 import { openConsole, type ConsoleSettings } from './console.ts'
 import { openHost } from './host-installation.ts'
@@ -45,6 +46,8 @@ export interface EmbeddedOptions {
   readonly advertiseAddress: string
   /** Destination of audit lines; absent: no audit lines. */
   readonly audit?: AuditLogOptions
+  /** File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1); absent: no identity provider is trusted. */
+  readonly authenticationConfig?: string
   /** The storage quota of each logical cluster, in bytes; absent: no limit. */
   readonly storageBytes?: number
   /** Lifetime of an Event after its last write, in milliseconds. Default one hour. */
@@ -90,9 +93,10 @@ export async function startEmbedded(given: EmbeddedOptions): Promise<Embedded> {
   const keptPki = hasPki(rootDir) ? await openPki(rootDir) : undefined
   await using stack = new AsyncDisposableStack()
   const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log }))
+  const signIn = await followSignIn(options.authenticationConfig, { log, signal })
   const store = stack.use(await openStore(rootDir, { mayBeNew: keptPki === undefined }))
   const pki = keptPki ?? (await openPki(rootDir))
-  const api = stack.use(await createServer(options, { store, pki, audit }))
+  const api = stack.use(await createServer(options, { store, pki, audit, signIn }))
   const rootClient = api.client(rootClusterName)
   await putCrds(rootClient, kcpCrds(), signal)
   await api.follow(rootClient)
@@ -131,10 +135,11 @@ interface Data {
   readonly store: Awaited<ReturnType<typeof openStore>>
   readonly pki: Pki
   readonly audit: VirtualApiOptions['audit']
+  readonly signIn: VirtualApiOptions['signIn']
 }
 
 /** The API server over the store of the directory. */
-async function createServer(options: Settings, { store, pki, audit }: Data): Promise<VirtualApi> {
+async function createServer(options: Settings, { store, pki, audit, signIn }: Data): Promise<VirtualApi> {
   const { advertiseAddress, port, storageBytes, eventTtlMs, sharedApis = true, egress, log, metrics, signal } = options
   const { validFromDate } = new X509Certificate(pki.clientCa)
   return await createVirtualApi({
@@ -147,6 +152,7 @@ async function createServer(options: Settings, { store, pki, audit }: Data): Pro
       creationTimestamp: timestamp(validFromDate.getTime() + certificateBackdatingMs),
     }),
     ...(audit && { audit }),
+    ...(signIn && { signIn }),
     ...(storageBytes !== undefined && { storageBytes }),
     sharedApis,
     ...(eventTtlMs !== undefined && { eventTtlMs }),

@@ -1,6 +1,7 @@
 // The directory of logical clusters: name, id, and the facts that the server needs to answer a request for each.
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import type { PodSecurityLevel } from '#apimachinery/pod-security/index.ts'
+import type { JwtIssuer } from '#crds/index.ts'
 
 /** An RBAC Subject of the host, as in spec.owners. */
 export interface OwnerSubject {
@@ -45,6 +46,8 @@ export interface LogicalCluster {
   readonly inherit?: Inheritance
   /** The ServiceAccount as which others may use it with tokens for this use; absent: nobody may. */
   readonly access?: { readonly namespace: string; readonly name: string }
+  /** Issuers of tokens that it trusts besides those of the installation (spec.authentication.jwt); absent: none. */
+  readonly authentication?: readonly JwtIssuer[]
   /**
    * True for a plain cluster, whose pods run in itself, such as a simulated member: kcp's annotations and finalizers are
    * ordinary fields there.

@@ -24,6 +24,16 @@ export interface AccessUsers {
   userIn(token: string, cluster: LogicalCluster, signal: AbortSignal): Promise<UserInfo | undefined>
 }
 
+/** The contract for tokens of identity providers. */
+export interface SignInUsers {
+  /** True if the unverified token is of an issuer that counts in the logical cluster. */
+  trusts(token: string, cluster: LogicalCluster | undefined): boolean
+  /** The user of a valid token; undefined for any other token. */
+  userOf(token: string, cluster: LogicalCluster | undefined): Promise<UserInfo | undefined>
+  /** Whether a client without credentials may be anonymous at this path. */
+  allowsAnonymous(path: string): boolean
+}
+
 export interface AuthenticatorOptions {
   /** The authority of client certificates, PEM. */
   readonly pki: { readonly clientCa: string }
@@ -35,6 +45,8 @@ export interface AuthenticatorOptions {
   readonly accountTokens?: ServiceAccountTokens
   /** Tokens for the use of one logical cluster by others; absent: none are accepted. */
   readonly access?: AccessUsers
+  /** Users of identity providers; absent: none. */
+  readonly signIn?: SignInUsers
   /** The only cluster of the server, and the authority of its client certificates, PEM. */
   readonly plain?: { readonly cluster: ClusterId; readonly clientCa: string }
   readonly clock?: Clock
@@ -45,7 +57,8 @@ export interface AuthenticatorOptions {
  * Throws 401 for invalid credentials unless others are valid; a client without credentials is anonymous (undefined).
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator & TokenReviewer {
-  const { pki, directory, frontProxy, memberTokens, accountTokens, access, plain, clock = systemClock } = options
+  const { pki, directory, frontProxy, memberTokens, accountTokens, access, signIn, plain } = options
+  const { clock = systemClock } = options
   const certificates = createCertificateVerifier(pki.clientCa, { clock })
   const plainCertificates = plain && createCertificateVerifier(plain.clientCa, { clock })
   const proxies = createFrontProxyAuthenticator({ clock })
@@ -83,6 +96,16 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     return found?.audiences.some((audience) => isForApi(audience, found.cluster.id)) === true ? found : undefined
   }
 
+  const isSignIn = (token: string, cluster: LogicalCluster | undefined): boolean =>
+    signIn !== undefined && accountTokens?.hasOurIssuer(token) !== true && signIn.trusts(token, cluster)
+
+  /** The user of an identity provider's token. */
+  const signInResponse = async (token: string, cluster: LogicalCluster | undefined): Promise<Authentication> => {
+    const user = await signIn?.userOf(token, cluster)
+    if (user === undefined) throw unauthorized()
+    return { user }
+  }
+
   return {
     reviewToken: async (token, audiences, cluster, signal) => {
       if (accountTokens?.hasOurIssuer(token) === true) {
@@ -90,6 +113,11 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
         const asked = audiences.length > 0 ? audiences : [apiAudience, issuerOf(cluster.id)]
         const accepted = asked.filter((audience) => account?.audiences.includes(audience))
         return account === undefined || accepted.length === 0 ? undefined : { user: account.user, audiences: accepted }
+      }
+      if (isSignIn(token, cluster)) {
+        const user = await signIn?.userOf(token, cluster)
+        const isForUs = audiences.length === 0 || audiences.includes(apiAudience)
+        return user === undefined || !isForUs ? undefined : { user, audiences: [apiAudience] }
       }
       const found = await tokens.authenticate(token, cluster.id, { source: cluster.id, signal })
       if (found === undefined) return undefined
@@ -121,6 +149,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       // The path names a logical cluster that does not exist: no token is valid there.
       const isMissing = info.cluster.kind === 'one' && cluster === undefined
       if (token !== undefined && access?.isOurs(token) === true) return accessResponse(access, token, cluster, signal)
+      if (token !== undefined && !isMissing && isSignIn(token, cluster)) return signInResponse(token, cluster)
       if (token !== undefined && !isMissing) {
         const ancestor =
           cluster?.parent === undefined ? undefined : ancestorOf(cluster, accountTokens?.issuedFor(token))
@@ -131,6 +160,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
         })
       }
       if (peer !== undefined || token !== undefined) throw unauthorized()
+      const path = info.target.kind === 'path' ? info.target.path : ''
+      if (signIn?.allowsAnonymous(path) === false) throw unauthorized()
       return undefined
     },
   }

@@ -233,6 +233,7 @@ function withoutDetails({ apiVersion, kind, metadata, spec }: LogicalClusterObje
       ...(spec?.limits === undefined ? {} : { limits: spec.limits }),
       ...(spec?.inherit === undefined ? {} : { inherit: spec.inherit }),
       ...(spec?.access === undefined ? {} : { access: spec.access }),
+      ...(spec?.authentication === undefined ? {} : { authentication: spec.authentication }),
     },
   }
 }
@@ -252,6 +253,7 @@ function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalCluster
   const owners = object.spec?.owners ?? []
   const podSecurity = tryPodSecurityLevel(object.spec?.podSecurity?.enforce ?? '')
   const access = object.spec?.access?.serviceAccountRef
+  const issuers = object.spec?.authentication?.jwt
   return {
     name,
     id: clusterIdOf(uid),
@@ -266,6 +268,7 @@ function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalCluster
     ...(labels === undefined ? {} : { labels }),
     ...(podSecurity === undefined ? {} : { podSecurity }),
     ...(access && { access: { namespace: access.namespace, name: access.name } }),
+    ...(issuers !== undefined && issuers.length > 0 && { authentication: issuers }),
     ...placeInTree(object.spec),
   }
 }

@@ -1,0 +1,3 @@
+export * from './configuration.ts'
+export * from './configuration-file.ts'
+export * from './sign-in.ts'
