@@ -30,6 +30,7 @@ import { syncerMembers } from './syncer-members.ts'
 import { watchAcrossMany } from './watch-across.ts'
 import { tree } from './tree.ts'
 import { tunnel } from './tunnel.ts'
+import { volumes } from './volumes.ts'
 import { idleWatches, watchFanOut } from './watches.ts'
 
 const measurements: readonly Measurement[] = [
@@ -58,6 +59,7 @@ const measurements: readonly Measurement[] = [
   watchAcrossMany,
   exportsMany,
   tree,
+  volumes,
   fleet,
   syncerMembers,
   builds,

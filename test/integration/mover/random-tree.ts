@@ -52,8 +52,10 @@ const join = (folder: Buffer, name: Buffer): Buffer => Buffer.concat([folder, sl
 export class RandomTree {
   readonly #root: Buffer
   readonly #dice: Dice
+  readonly #attributes: readonly string[]
 
-  constructor(root: string, dice: Dice) {
+  constructor(root: string, dice: Dice, { hasTrusted = isRoot } = {}) {
+    this.#attributes = hasTrusted ? ['user.one', 'user.two', 'trusted.x'] : ['user.one', 'user.two']
     this.#root = Buffer.from(root)
     this.#dice = dice
   }
@@ -177,11 +179,10 @@ export class RandomTree {
   }
 
   #attribute(): void {
-    const names = isRoot ? ['user.one', 'user.two', 'trusted.x'] : ['user.one', 'user.two']
     const path = this.#any(this.#dice.pick(['file', 'directory'] as const))
     const fd = openPath(path.toString('latin1'), openFlags.path)
     try {
-      setAttribute(fd, Buffer.from(this.#dice.pick(names)), this.#dice.bytes(this.#dice.below(200)))
+      setAttribute(fd, Buffer.from(this.#dice.pick(this.#attributes)), this.#dice.bytes(this.#dice.below(200)))
     } finally {
       closeFd(fd)
     }
