@@ -104,6 +104,8 @@ class SourceSession {
     if (type === frameTypes.pass) {
       if (this.#isPassing) throw violated('a pass within a pass')
       this.#isPassing = true
+      // Each pass begins with credit of its own; what the former one has left does not add to it.
+      this.#credit = 0
       this.#pass(from.u8() === 1).catch(fail)
     } else if (type === frameTypes.credit) {
       this.#credit += from.u32()

@@ -75,6 +75,11 @@ describe('a volume copied by movers', () => {
     expect(shell(target, 'ls')).to.equal('file\n')
     expect((await pair.round({ allowEmpty: true })).deleted).to.equal(1)
   })
+  it('is compared though its entries are more than a mover keeps in memory', async () => {
+    shell(source, 'mkdir many; cd many; seq -f "file-with-a-longer-name-%06g" 12000 | xargs touch')
+    expect(await pair.round({ mode: 'final' })).to.include({ verified: true, entries: 12_002 })
+    expect(await pair.round({ mode: 'final' })).to.include({ verified: true, created: 0 })
+  })
   it('is counted by a survey', async () => {
     shell(source, 'mkdir d; echo 12345 > d/file; ln d/file d/other; ln -s x link; truncate -s 1M holes')
     const survey = await pair.source.survey(() => undefined, signal)
