@@ -27,6 +27,7 @@ export interface PlacementSpec {
   failover?: { tolerationSeconds?: number }
   replicas?: PlacementReplicas
   move?: PlacementMove
+  apply?: PlacementApply
   /** Ignored in Placements of tenants. */
   rebalance?: PlacementRebalance
   /** Ignored in Placements of tenants, except requireConsent and default Pin. */
@@ -62,6 +63,12 @@ export interface PlacementVolumes {
   readonly standbys?: readonly string[]
   /** Seconds between two rounds of way Replicate. Default 60. */
   readonly everySeconds?: number
+}
+
+/** How copies are written in members. */
+export interface PlacementApply {
+  /** Default Correct. */
+  readonly drift?: 'Correct' | 'Report'
 }
 
 /** When running workloads move from fuller to emptier members. */
@@ -276,6 +283,19 @@ export const placementKind: Kind = {
               maximum: 86400,
               description:
                 'How long a member cluster keeps forwarding requests after the last workload of the namespace has left it, for clients that still have the addresses of its Ingresses and load balancers. Set it to at least the time to live of their DNS records. Default 60.',
+            },
+          },
+        },
+        apply: {
+          type: 'object',
+          description: 'How the copies of these workloads are written in member clusters.',
+          properties: {
+            drift: {
+              type: 'string',
+              enum: ['Correct', 'Report'],
+              default: 'Correct',
+              description:
+                'What becomes of a change that somebody makes in the member cluster. Correct: the copy is made again what the logical cluster says. Report: the changed fields stay as they are there, and condition Drifted and an Event tell which they are and who has changed them.',
             },
           },
         },

@@ -313,6 +313,8 @@ export interface PlacedCopy {
   readonly paused?: true
   /** What it waits for before its next state. */
   readonly wait?: CopyWait
+  /** Changes that somebody makes in the member are reported; absent: they are corrected. */
+  readonly drift?: 'Report'
 }
 /** Pods that take no new requests before they end. */
 export interface Withdrawal {
@@ -402,6 +404,8 @@ export interface CustomObjectReport {
   readonly observed?: string
   /** Its controller finds the copy well. */
   readonly ready?: true
+  /** As in MemberStatus. */
+  readonly drift?: string
 }
 
 /** The identity of the content of a custom resource. The object must not be changed afterwards. */
@@ -466,6 +470,8 @@ export interface MemberStatus {
   readonly conditions?: readonly StatusCondition[]
   /** Why the copy could not be synced: the message of the member's API server. */
   readonly error?: string
+  /** The fields of the copy that others have changed in the member, and who. */
+  readonly drift?: string
   readonly [field: string]: unknown
 }
 export interface StatusCondition {

@@ -126,21 +126,19 @@ export function moveNote(object: SeenObject, subject: Subject): Finding[] {
   return [{ subject, state: 'note', what: `last move${from}${to}, cause ${last.cause}${why}`, ...sinceOf(last.time) }]
 }
 
-/** What members refuse, in their words. */
+/** What members refuse, and what others have changed there, in the words of the members. */
 export function refusalFindings(object: SeenObject, subject: Subject): Finding[] {
   return Object.keys(object.metadata.annotations ?? {}).flatMap((name): Finding[] => {
     if (!name.startsWith(memberStatusPrefix)) return []
-    const { error } = parsed(object, name)
-    if (typeof error !== 'string') return []
+    const { error, drift } = parsed(object, name)
     const member = name.slice(memberStatusPrefix.length)
+    const of = (reason: 'SyncFailed' | 'Drifted', state: FindingState, what: string): Finding => ({
+      ...{ subject, state, reason, what },
+      ...todoIf(remedyOf(reason)),
+    })
     return [
-      {
-        subject,
-        state: 'wrong',
-        reason: 'SyncFailed',
-        what: `member ${member} refuses it: ${error}`,
-        ...todoIf(remedyOf('SyncFailed')),
-      },
+      ...(typeof error === 'string' ? [of('SyncFailed', 'wrong', `member ${member} refuses it: ${error}`)] : []),
+      ...(typeof drift === 'string' ? [of('Drifted', 'note', `changed in member ${member}: ${drift}`)] : []),
     ]
   })
 }

@@ -38,6 +38,8 @@ const remedies: Readonly<Record<string, string>> = {
   ClassMissing: 'name a class that the member has (kubectl get members -o yaml), or admin: create the class there',
   Held: 'see condition Placed of the workload that the message names',
   ChangeHeld: 'remove the fields that the message names from the objects, or admin: upgrade the member that lacks them',
+  Drifted:
+    'change the object in the logical cluster to what the member has, or undo the change in the member; apply.drift of the Placement decides whether kcp undoes it',
   SyncFailed: 'mend what refuses the object in the member (webhooks, quotas, policies), or the object itself',
   // LogicalClusters.
   NotServed: 'check that kcp apiserver runs and that the operator can reach it',

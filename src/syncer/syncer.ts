@@ -14,6 +14,7 @@ import { createKeyQueue, runController, type KeyQueue } from '#reconcile/index.t
 import type { Logger } from '#telemetry/index.ts'
 import { startLabelling } from './adoption/index.ts'
 import { DeletionGuard } from './context/deletion-guard.ts'
+import { Drifts } from './context/drifts.ts'
 import { EventBudget } from './context/event-budget.ts'
 import { PassingReports } from './context/passing-reports.ts'
 import type { CachedObject } from './context/resources.ts'
@@ -166,6 +167,7 @@ function stateOf(
     passing: new PassingReports(clock),
     releasing: new Set(),
     eventBudget: new EventBudget(),
+    drifts: new Drifts(),
     views: viewsOf(upstream, member),
   }
 }

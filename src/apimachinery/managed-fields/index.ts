@@ -1,6 +1,7 @@
 export * from './field-filters.ts'
 export * from './field-manager.ts'
 export * from './field-set.ts'
+export { parseFieldsV1 } from './fields-v1.ts'
 export * from './field-type.ts'
 export * from './field-type-of-schema.ts'
 export * from './merge-configuration.ts'

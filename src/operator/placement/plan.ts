@@ -30,7 +30,11 @@ export function plan(observed: Observed, options: PlanOptions): Plan {
   if (!isWritten && Object.keys(observed.placedOn).length === 0)
     return { decision, placedOn: observed.placedOn, isWritten }
   const { scale, moveTimes: times } = observed.choice
-  const { placedOn, requeueAfterMs, stalled } = move({
+  const {
+    placedOn: moved,
+    requeueAfterMs,
+    stalled,
+  } = move({
     now: nowMs,
     placedOn: observed.placedOn,
     decision,
@@ -45,6 +49,7 @@ export function plan(observed: Observed, options: PlanOptions): Plan {
     forwards: (member) => observed.networkOf(member) !== 'None',
   })
   const { choice } = observed
+  const placedOn = withDrift(moved, choice.reportsDrift)
   const passingMs = passesForMs(observed.placedOn, placedOn, nowMs)
   const waits = [requeueAfterMs, passingMs, nextFailoverMs(choice), nextLostMs(choice), overMs(choice, nowMs)].filter(
     (ms) => ms !== undefined,
@@ -56,6 +61,17 @@ export function plan(observed: Observed, options: PlanOptions): Plan {
     isWritten,
     ...requeueAfter,
   }
+}
+
+/** The copies with what becomes of changes made in members; the same object if nothing changes. */
+function withDrift(placedOn: PlacedOn, isReported = false): PlacedOn {
+  if (Object.values(placedOn).every((copy) => (copy.drift === 'Report') === isReported)) return placedOn
+  return Object.fromEntries(
+    Object.entries(placedOn).map(([member, { drift: _drift, ...copy }]) => [
+      member,
+      isReported ? { ...copy, drift: 'Report' as const } : copy,
+    ]),
+  )
 }
 
 /** How long a copy may be on its way in before the states that it passes are written. */

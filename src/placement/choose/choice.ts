@@ -69,6 +69,8 @@ export interface Choice {
   readonly hasEnded: boolean
   /** How long the steps of a move last, where a Placement says so. */
   readonly moveTimes?: PlacementMove
+  /** Changes made in members are reported, not corrected. */
+  readonly reportsDrift?: true
   /** The admins' rule of rebalancing; absent: none. */
   readonly rebalance?: RebalanceRule
   /** A move for balance that is under way or begins now. */
@@ -157,6 +159,7 @@ export function choiceOf(input: ChoiceInput): Choice {
     scale: specScaleOf(workload),
     hasEnded: hasEnded(workload),
     ...(times && { moveTimes: times }),
+    ...(firstSaid(rules, (rule) => rule.apply?.drift) === 'Report' && { reportsDrift: true as const }),
     ...(rebalance && { rebalance }),
     ...(rebalancing && { rebalancing }),
   }
@@ -234,10 +237,17 @@ function specScaleOf(workload: CachedObject): NonNullable<Choice['scale']> {
  * The value of the first Placement that has it: the tenant's, then those for the logical cluster, then those for
  * all, by rank.
  */
-export function moveTimes({ ofTenant, ofCluster, global }: ApplicableRules): PlacementMove | undefined {
+export function moveTimes(rules: ApplicableRules): PlacementMove | undefined {
+  return firstSaid(rules, ({ move }) => move)
+}
+
+function firstSaid<T>(
+  { ofTenant, ofCluster, global }: ApplicableRules,
+  said: (rule: PlacementRule) => T | undefined,
+): T | undefined {
   for (const level of [ofTenant, ofCluster, global]) {
-    const [first] = level.filter(({ move }) => move !== undefined).toSorted(byRank)
-    if (first !== undefined) return first.move
+    const [first] = level.filter((rule) => said(rule) !== undefined).toSorted(byRank)
+    if (first !== undefined) return said(first)
   }
   return undefined
 }

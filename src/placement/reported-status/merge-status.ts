@@ -126,11 +126,10 @@ function mergeConditions({ reported, copies, previous, rule }: MergeInput, now: 
   }
   if (members.length > 0 && !asked.some((member) => hasLooked(rule, reported[member])))
     for (const condition of conditionsOf(previous))
-      if (condition.type !== syncedType) found.set(condition.type, condition)
+      if (!toldTypes.has(condition.type)) found.set(condition.type, condition)
   for (const member of members) if (!asked.includes(member)) addFailure(found, member, { reported, copies })
-  const error = syncErrorsIn(reported)
-  if (error !== undefined)
-    found.set(syncedType, syncedCondition(error, previous, rule.conditions === 'withUpdateTime' ? now : undefined, now))
+  const updateTime = rule.conditions === 'withUpdateTime' ? now : undefined
+  for (const condition of toldConditions(reported, previous, { updateTime, now })) found.set(condition.type, condition)
   // Condition Placed is written by the scheduler, not by members.
   const placed = conditionsOf(previous).find(({ type }) => type === 'Placed')
   if (placed !== undefined) found.set(placed.type, placed)
@@ -154,47 +153,58 @@ function addFailure(
 }
 
 const failureType = 'ReplicaFailure'
-const syncedType = 'Synced'
+/** The conditions that tell what a member refuses, and what others have changed there. */
+const toldTypes: ReadonlySet<string> = new Set(['Synced', 'Drifted'])
 
-/** Why members cannot sync the object, in one line; undefined if all can. */
-export function syncErrorsIn(reported: Readonly<Record<string, { readonly error?: unknown }>>): string | undefined {
-  const errors = Object.entries(reported)
-    .filter(([, { error }]) => typeof error === 'string')
-    .map(([member, { error }]) => `${member}: ${error as string}`)
+interface Told {
+  readonly error?: unknown
+  readonly drift?: unknown
+}
+
+/** What members say of the object in one line, each after its name; undefined if they say nothing. */
+function saidIn(reported: Readonly<Record<string, Told>>, field: keyof Told): string | undefined {
+  const said = Object.entries(reported)
+    .map(([member, report]) => [member, report[field]] as const)
+    .filter(([, text]) => typeof text === 'string')
+    .map(([member, text]) => `${member}: ${text as string}`)
     .sort()
-  return errors.length === 0 ? undefined : errors.join('; ')
+  return said.length === 0 ? undefined : said.join('; ')
 }
 
 /**
- * The conditions of an object whose status no rule merges, with Synced False while members report errors, and without
- * it otherwise; undefined if they say so already.
+ * The conditions of an object whose status no rule merges, with Synced False while members report errors, Drifted True
+ * while others have changed a copy, and without them otherwise; undefined if they say so already.
  */
 export function conditionsWithSynced(object: KubeObject, now: string): readonly StatusCondition[] | undefined {
   const previous = (object['status'] ?? {}) as MergeInput['previous']
   const before = conditionsOf(previous)
-  const error = syncErrorsIn(memberStatusesOf<{ error?: unknown }>(object))
-  if (before.find(({ type }) => type === syncedType)?.message === error) return undefined
-  const others = before.filter(({ type }) => type !== syncedType)
-  return error === undefined ? others : [...others, syncedCondition(error, previous, undefined, now)]
+  const told = toldConditions(memberStatusesOf<Told>(object), previous, { now })
+  const messageIn = (conditions: readonly StatusCondition[], wanted: string): string | undefined =>
+    conditions.find(({ type }) => type === wanted)?.message
+  if ([...toldTypes].every((type) => messageIn(before, type) === messageIn(told, type))) return undefined
+  return [...before.filter(({ type }) => !toldTypes.has(type)), ...told]
 }
 
-function syncedCondition(
-  message: string,
+function toldConditions(
+  reported: Readonly<Record<string, Told>>,
   previous: MergeInput['previous'],
-  updateTime: string | undefined,
-  now: string,
-): StatusCondition {
-  const before = conditionsOf(previous).find(({ type }) => type === syncedType)
-  return {
-    type: syncedType,
-    status: 'False',
-    reason: 'SyncFailed',
-    message,
-    lastTransitionTime: before?.lastTransitionTime ?? now,
-    ...(updateTime !== undefined && {
-      lastUpdateTime: before?.message === message ? (before.lastUpdateTime ?? updateTime) : updateTime,
-    }),
-  }
+  { updateTime, now }: { readonly updateTime?: string | undefined; readonly now: string },
+): StatusCondition[] {
+  const [error, drift] = [saidIn(reported, 'error'), saidIn(reported, 'drift')]
+  const found = [
+    ...(error === undefined ? [] : [{ type: 'Synced', status: 'False', reason: 'SyncFailed', message: error }]),
+    ...(drift === undefined ? [] : [{ type: 'Drifted', status: 'True', reason: 'Drifted', message: drift }]),
+  ]
+  return found.map((condition) => {
+    const before = conditionsOf(previous).find(({ type }) => type === condition.type)
+    return {
+      ...condition,
+      lastTransitionTime: before?.lastTransitionTime ?? now,
+      ...(updateTime !== undefined && {
+        lastUpdateTime: before?.message === condition.message ? (before.lastUpdateTime ?? updateTime) : updateTime,
+      }),
+    }
+  })
 }
 
 function conditionsOf(status: MergeInput['previous']): StatusCondition[] {

@@ -45,6 +45,7 @@ function ruleOf({ metadata, spec }: DeepReadonly<Placement>): PlacementRule {
     ...(spec?.spread && { spread: spec.spread }),
     ...(spec?.replicas && { replicas: spec.replicas }),
     ...(spec?.move && { move: spec.move }),
+    ...(spec?.apply && { apply: spec.apply }),
     ...(spec?.rebalance && { rebalance: spec.rebalance }),
     ...(spec?.volumes && { volumes: spec.volumes }),
     ...(spec?.failover?.tolerationSeconds !== undefined && { tolerationSeconds: spec.failover.tolerationSeconds }),

@@ -10,6 +10,7 @@ import type { EventBudget } from './event-budget.ts'
 import type { GatewayPorts } from './gateway-ports.ts'
 import type { PassingReports } from './passing-reports.ts'
 import type { CachedObject, ResourceName } from './resources.ts'
+import type { Drifts } from './drifts.ts'
 import type { SyncFailures } from './sync-failures.ts'
 import type { SyncedMember } from './synced-member.ts'
 import type { Upstream } from './upstream.ts'
@@ -44,6 +45,7 @@ export interface SyncContext {
   /** `CLUSTER|NAMESPACE` of adopted namespaces that are being given back to the member. */
   readonly releasing: Set<string>
   readonly failures: SyncFailures
+  readonly drifts: Drifts
   /** The budget of the Events that this syncer writes into each logical cluster. */
   readonly eventBudget: EventBudget
   /** What each namespace of a logical cluster has in this member. */

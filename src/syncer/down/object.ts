@@ -17,6 +17,7 @@ import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 import type { PodSpec } from '#syncer/transform/pod-types.ts'
 import { claimsOfOrdinals, goesWithOwner, refuseMovingClaims, refuseOtherVolume } from './claims-with-data.ts'
 import { desiredCopy, podSpecOf } from './desired-copy.ts'
+import { forgetDrift } from './drift.ts'
 import { ensureNamespace } from './ensure-namespace.ts'
 import { deleteCopy, removeObject } from './remove-copy.ts'
 import { beginStatus, isOfAnother, writeOrReplace } from './write-copy.ts'
@@ -43,6 +44,7 @@ async function makeCopy(synced: SyncedObject): Promise<CachedObject | undefined>
   }
   // As in a cluster, ending pods keep their Services and the objects they refer to until these are gone upstream.
   if (isWanted && row.follows !== 'decision') return isNamespaceEnding ? undefined : object
+  forgetDrift(synced)
   await removeObject(synced)
   await tellAbsence(synced.again())
   return undefined
@@ -74,7 +76,8 @@ async function applyObject(synced: SyncedObject, object: CachedObject): Promise<
   if (row.pinnedBy !== undefined && current !== undefined && isOfAnother(current, object))
     await deleteCopy(synced, current)
   refuseForeign(synced, current, desired)
-  if (current === undefined || !isSubset(current, desired)) {
+  if (current !== undefined && isSubset(current, desired)) forgetDrift(synced)
+  else {
     if (row.workload && current === undefined) await applyPreceding(synced)
     await writeOrReplace(synced, object, { current, desired })
   }

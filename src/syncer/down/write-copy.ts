@@ -8,6 +8,8 @@ import type { CachedObject } from '#syncer/context/resources.ts'
 import { reportOtherPorts } from '#syncer/report/other-ports.ts'
 import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 import { deleteCopy } from './remove-copy.ts'
+import { reportsDrift, tellDrift } from './drift.ts'
+import { writeBesideDrift } from './keep-drift.ts'
 import { ownAlone } from './own-alone.ts'
 import { isRepeatedKey, replaceCopy, wasReplaced } from './replace-copy.ts'
 
@@ -64,6 +66,10 @@ async function writeCopy(synced: SyncedObject, { current, desired }: Written): P
   if (synced.adopted !== undefined && adoptedObject(synced.object) !== undefined) {
     const live = await context.downstream.tryGet<KubeObject>(gvr, ref, { signal })
     if (live !== undefined) await ownAlone(context.downstream, gvr, { live, signal })
+  }
+  if (current !== undefined && reportsDrift(synced)) {
+    await tellDrift(synced, await writeBesideDrift(context.downstream, { gvr, ref, current, desired, signal }))
+    return
   }
   try {
     await context.downstream.patch(gvr, ref, 'apply', desired, options)

@@ -21,8 +21,11 @@ import type { CachedObject } from '#syncer/context/resources.ts'
 import { ownerCluster, Reconcile } from '#syncer/context/scope.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
 import { ensureNamespace } from '#syncer/down/ensure-namespace.ts'
+import { writeBesideDrift } from '#syncer/down/keep-drift.ts'
 import { ownAlone } from '#syncer/down/own-alone.ts'
+import type { FailureSubject } from '#syncer/context/sync-failures.ts'
 import { tellingFailures } from '#syncer/report/tell-failure.ts'
+import { warnOnce } from '#syncer/report/warning-event.ts'
 import { contentDown } from '#syncer/transform/down.ts'
 import { isHealthy, statusUp } from './exported-status.ts'
 import { speaker } from './speaker.ts'
@@ -69,14 +72,18 @@ export async function reconcileCustomObject(
   questions: Questions,
 ): Promise<CachedObject | undefined> {
   const { cluster, namespace } = reconcile
-  const { api, name, object, isWanted } = custom
-  const subject = { resource: `${api.gvr.resource}.${api.gvr.group}`, cluster, namespace, name }
+  const { name, object, isWanted } = custom
+  const subject = subjectOf(reconcile, custom)
   const about = {
     step: `${subject.resource} ${keyFor({ cluster, namespace, name })}`,
     subject: () => subject,
     ...(object && isWanted && { object }),
   }
   return await tellingFailures(reconcile, about, () => syncCustomObject(reconcile, custom, questions))
+}
+
+function subjectOf({ cluster, namespace }: Reconcile, { api, name }: CustomObject): FailureSubject {
+  return { resource: `${api.gvr.resource}.${api.gvr.group}`, cluster, namespace, name }
 }
 
 async function syncCustomObject(
@@ -102,8 +109,10 @@ async function syncCustomObject(
   if (api.isNamespaced) await ensureNamespace(reconcile)
   const desired = desiredCopy(reconcile, custom, object)
   const live = copy === undefined ? undefined : await inVersion(reconcile, custom, copy)
-  const isCurrent = live !== undefined && isSubset(live, desired)
-  if (!isCurrent) await writeCopy(reconcile, custom, object, desired)
+  const isSame = live !== undefined && isSubset(live, desired)
+  const isDrifted = !isSame && (await writeCopy(reconcile, custom, object, desired))
+  const isCurrent = isSame || isDrifted
+  if (!isDrifted) reconcile.context.drifts.note(subjectOf(reconcile, custom), [])
   if (live === undefined || copy === undefined) return undefined
   await report(reconcile, custom, object, { live, isCurrent })
   return live
@@ -147,7 +156,12 @@ async function report(
 ): Promise<void> {
   const status = statusUp(live, object, isCurrent)
   const isSeen = isCurrent && isHealthy(live, object)
-  const found = { ...(isCurrent && { observed: customSourceOf(object) }), ...(isSeen && { ready: true as const }) }
+  const drift = reconcile.context.drifts.of(subjectOf(reconcile, custom))
+  const found = {
+    ...(isCurrent && { observed: customSourceOf(object) }),
+    ...(isSeen && { ready: true as const }),
+    ...(drift !== undefined && { drift }),
+  }
   await writeReport(reconcile, custom, object, found)
   const chief = speaker(placedOn(object as KubeObject))
   if (live['status'] !== undefined && chief === reconcile.member.name)
@@ -183,12 +197,15 @@ async function endReport(reconcile: Reconcile, custom: CustomObject, object: Cac
     await writeReport(reconcile, custom, object, null)
 }
 
+/** Writes the copy. True if it stays otherwise, because others have changed it and the Placement keeps such changes. */
 async function writeCopy(
-  { context, adopted, signal }: Reconcile,
-  { api, version }: CustomObject,
+  reconcile: Reconcile,
+  custom: CustomObject,
   object: CachedObject,
   desired: KubeObject,
-): Promise<void> {
+): Promise<boolean> {
+  const { context, adopted, member, signal } = reconcile
+  const { api, version } = custom
   const { downstream } = context
   const { namespace, name = '' } = desired.metadata
   const gvr = { ...api.gvr, version }
@@ -199,7 +216,15 @@ async function writeCopy(
     throw conflict(gvr, name, 'it exists in the member and is not the copy of this object')
   if (live !== undefined && adopted !== undefined && adoptedObject(object) !== undefined)
     await ownAlone(downstream, gvr, { live, signal })
+  if (live !== undefined && placedOn(object as KubeObject)[member.name]?.drift === 'Report') {
+    const fields = await writeBesideDrift(downstream, { gvr, ref, current: live, desired, signal })
+    const text = context.drifts.note(subjectOf(reconcile, custom), fields)
+    if (text === undefined) return false
+    await warnOnce(reconcile, object, { reason: 'Drifted', message: `member cluster "${member.name}": ${text}` })
+    return true
+  }
   await downstream.patch(gvr, ref, 'apply', desired, { fieldManager: syncerFieldManager, force: true, signal })
+  return false
 }
 
 /** Deletes an object in the member, by its uid, if it has our locator of this logical cluster. */

@@ -1,7 +1,7 @@
 // The APIs that a member exports: the syncer tells the operator the definitions that the member has, copies the custom
 // resources that the scheduler places there, and reports what the member makes of them. The operator gives logical
 // clusters the definitions. Upstream objects get no finalizer: a deletion is found by the copy.
-import { isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import type { JsonObject, KubeObject } from '#apimachinery/meta/index.ts'
 import { isDeeperThan } from '#apimachinery/schema/index.ts'
 import { isStatusError, serviceUnavailable, tolerate } from '#apimachinery/status/index.ts'
 import { childSignal } from '#async/index.ts'

@@ -10,7 +10,7 @@ import { copyHere, speaksFor } from '#syncer/rules/entitlement.ts'
 import { isRemote, readyEndpointsOf, remoteNameOf, withBelievedEndpoints } from '#syncer/rules/slices.ts'
 import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 import { serviceNameLabel } from '#syncer/transform/slice-labels.ts'
-import { writeMemberStatus, writeStatus, writeSynced } from './member-status.ts'
+import { driftOf, writeMemberStatus, writeStatus, writeSynced } from './member-status.ts'
 
 /** Writes the report on a Service; nothing is reported unless the Service should have a copy here: `wanted`. */
 export async function reportEndpoints(synced: SyncedObject, wanted: boolean): Promise<void> {
@@ -19,7 +19,7 @@ export async function reportEndpoints(synced: SyncedObject, wanted: boolean): Pr
   const written = await writeMemberStatus(synced, wanted ? endpointsReport(synced, service) : undefined)
   if (written === undefined) return
   if (addressesOf(service).type === 'LoadBalancer') await writeStatus(synced, joinedAddresses, written)
-  if (hasSynced(written)) await writeSynced(synced, written)
+  if (isTold(synced, written)) await writeSynced(synced, written)
 }
 
 function endpointsReport(synced: SyncedObject, service: CachedObject): object {
@@ -29,6 +29,7 @@ function endpointsReport(synced: SyncedObject, service: CachedObject): object {
   const loadBalancer = speaksFor(synced, service) ? addressesOf(copy).loadBalancer : undefined
   const addresses = clusterSetAddresses(copy)
   const isExternal = loadBalancer !== undefined || hasIngress(synced)
+  const drift = driftOf(synced)
   const hides = addressesOf(service).type === 'LoadBalancer' && view.present && !view.serves
   return {
     endpoints: countEndpoints(knownSlices(synced, service), member.name),
@@ -36,6 +37,7 @@ function endpointsReport(synced: SyncedObject, service: CachedObject): object {
     ...(addresses.length > 0 && { addresses }),
     ...(isExternal && { external: true }),
     ...(hides && { hidesAddresses: true }),
+    ...(drift !== undefined && { drift }),
   }
 }
 
@@ -55,10 +57,10 @@ function isKnownSlice(scope: Scope, slice: CachedObject): boolean {
   return from !== undefined && from === slice.metadata.labels?.[memberAnnotation]
 }
 
-/** Whether the Service has condition Synced, which this member's report may end. */
-function hasSynced(service: CachedObject): boolean {
+/** Whether the Service has condition Synced or Drifted, which this member's report may end, or gets one. */
+function isTold(synced: SyncedObject, service: CachedObject): boolean {
   const { conditions = [] } = (service['status'] ?? {}) as { conditions?: readonly { readonly type: string }[] }
-  return conditions.some(({ type }) => type === 'Synced')
+  return conditions.some(({ type }) => type === 'Synced' || type === 'Drifted') || driftOf(synced) !== undefined
 }
 
 /** The addresses in this member of the second Service of an exported one, for its ServiceImport. */

@@ -80,7 +80,14 @@ export async function writeSynced(synced: SyncedObject, object: CachedObject): P
  */
 export async function clearError(synced: SyncedObject): Promise<void> {
   if (synced.row.status !== undefined || synced.resource === 'services') return
-  await clearReport(synced)
+  const drift = driftOf(synced)
+  if (drift === undefined) await clearReport(synced)
+  else await writeMemberStatus(synced, { drift }).catch(tolerate('NotFound'))
+}
+
+/** What others have changed in the copy, where that is reported. */
+export function driftOf({ context, resource, cluster, namespace, name }: SyncedObject): string | undefined {
+  return context.drifts.of({ resource, cluster, namespace, name })
 }
 
 /** Removes the report of a member that has no copy any more. */
@@ -105,7 +112,10 @@ export async function reconcileStatus(synced: SyncedObject, rule: StatusRule): P
   const seen = copy
     ? { ...memberStatusOf(rule, { object, copy, before }), ...(hides && { hidesAddresses: true }) }
     : undefined
-  const report = error === undefined ? seen : { ...(seen ?? before), error }
+  const drift = driftOf(synced)
+  const told = { ...(error !== undefined && { error }), ...(drift !== undefined && { drift }) }
+  const { error: _error, drift: _drift, ...reported } = before
+  const report = error === undefined && copy === undefined ? seen : { ...(seen ?? reported), ...told }
   const passing = `${resource} ${synced.cluster}|${synced.namespace}/${name}`
   if (report !== undefined && isPassing(context, object, before, report) && synced.isPostponed(passing)) return
   context.passing.forget(passing)

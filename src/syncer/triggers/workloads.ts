@@ -18,9 +18,10 @@ import type { ResourceName } from '#syncer/context/resources.ts'
 import type { Scope } from '#syncer/context/scope.ts'
 import { requestKindOf, type ReconcileRequest } from '#syncer/context/request.ts'
 import { ordinalsIn } from '#syncer/rules/entitlement.ts'
+import { syncedKinds } from '#syncer/rules/synced-kinds.ts'
 import { reportedName } from '#syncer/up/history.ts'
 import { objectOf, type ObjectChange } from './change.ts'
-import { contentChanged } from './content.ts'
+import { contentChanged, isRelevant } from './content.ts'
 
 /**
  * Whether a workload has, had or is to have something in this member. Few of many members are concerned; without this
@@ -118,6 +119,7 @@ export function workloadChanged(scope: Scope, resource: WorkloadResource, { befo
     for (const { metadata } of scope.allUpstream('poddisruptionbudgets'))
       scope.enqueue('poddisruptionbudgets', metadata.name)
   const { name: member } = scope.member
+  if (before !== undefined && driftIn(before, member) !== driftIn(after, member)) reconcileDependents(scope)
   if (decisionIn(before, member) !== decisionIn(after, member)) decisionChanged(scope, { kind: row?.kind ?? '', name })
 }
 
@@ -128,6 +130,20 @@ function decisionIn(object: ObjectChange['after'], member: string): string {
   // Pods and claims of other ordinals are not shown.
   const ordinals = object?.kind === 'StatefulSet' ? ordinalsIn(object, member) : undefined
   return `${state} ${replicas} ${start} ${ending?.ordinal} ${shrinking?.to} ${ordinals?.start} ${ordinals?.end}`
+}
+
+/** What becomes of changes that are made in this member. */
+function driftIn(object: ObjectChange['after'], member: string): string | undefined {
+  return object && placedOn(object as KubeObject)[member]?.drift
+}
+
+/** What is written beside changes in the member depends on all workloads of the namespace. */
+function reconcileDependents(scope: Scope): void {
+  for (const { resource, follows } of syncedKinds) {
+    if (follows === 'decision') continue
+    for (const { metadata } of scope.allUpstream(resource))
+      if (isRelevant(scope, resource, metadata.name ?? '')) scope.enqueueCopy(resource, metadata.name)
+  }
 }
 
 function decisionChanged(scope: Scope, workload: { readonly kind: string; readonly name: string }): void {
