@@ -57,6 +57,12 @@ export interface FieldOwner {
   readonly examples: readonly { readonly path: string; readonly becomes: 'Shared' | 'Kept' }[]
 }
 
+/** What an adoption has to know besides its objects, such as names in other namespaces that lead into this one. */
+export interface AdoptionFinding {
+  readonly about: string
+  readonly message: string
+}
+
 /** How many objects the status lists; those that are refused come first. */
 export const maxPlannedObjects = 300
 
@@ -65,6 +71,7 @@ export interface AdoptionStatus {
   clusterId?: string
   counts?: { action: AdoptionAction; objects: number }[]
   objects?: PlannedObject[]
+  findings?: AdoptionFinding[]
   observedGeneration?: number
   conditions?: Condition[]
 }
@@ -196,6 +203,14 @@ export const adoptionKind: Kind = {
               },
             },
           },
+        },
+        findings: {
+          type: 'array',
+          description:
+            'What to know besides the objects: APIs that are not seen, and references from and to other namespaces.',
+          maxItems: 100,
+          'x-kubernetes-list-type': 'atomic',
+          items: { type: 'object', required: ['about', 'message'], properties: { about: text, message: text } },
         },
         observedGeneration: observedGenerationSchema,
         conditions: conditionsSchema(adoptionConditions),

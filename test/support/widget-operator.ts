@@ -9,17 +9,17 @@ const widgets = { group: 'example.com', version: 'v1', resource: 'widgets' } as 
 const deployments = { group: 'apps', version: 'v1', resource: 'deployments' } as const
 const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } as const
 
-/** The CustomResourceDefinition of the operator. `fields`: of the spec, besides `size`. */
-export function widgetDefinition(fields: Readonly<Record<string, object>> = {}): object {
-  const spec = { type: 'object', properties: { size: { type: 'integer' }, ...fields } }
+/** The CustomResourceDefinition of the operator, or one like it with other names. */
+export function widgetDefinition(names = { plural: 'widgets', kind: 'Widget' }): object {
+  const spec = { type: 'object', properties: { size: { type: 'integer' } } }
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
-    metadata: { name: 'widgets.example.com' },
+    metadata: { name: `${names.plural}.example.com` },
     spec: {
       group: 'example.com',
       scope: 'Namespaced',
-      names: { plural: 'widgets', kind: 'Widget' },
+      names,
       versions: [
         {
           name: 'v1',

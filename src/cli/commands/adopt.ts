@@ -202,11 +202,12 @@ async function isConfirmed(question: string): Promise<boolean> {
 
 /** The objects with what becomes of them, who owns their fields, and the counts. */
 function planText({ status }: Adoption): string {
-  const { objects = [], counts = [] } = status ?? {}
+  const { objects = [], counts = [], findings = [] } = status ?? {}
   const rows = objects.map((one) => [one.action, `${one.kind}/${one.name}`, ownersText(one), one.message ?? ''])
   const table = rows.length === 0 ? '' : columns([['ACTION', 'OBJECT', 'OWNERS OF FIELDS', 'WHY'], ...rows])
   const total = counts.map(({ action, objects: count }) => `${action} ${count}`).join(', ')
-  return `${table}${total === '' ? '' : `${total}; -o yaml shows the fields\n`}`
+  const known = findings.map(({ about, message }) => `note: ${about}: ${message}\n`).join('')
+  return `${table}${total === '' ? '' : `${total}; -o yaml shows the fields\n`}${known}`
 }
 
 function ownersText({ owners = [] }: PlannedObject): string {

@@ -76,7 +76,7 @@ interface Outcome {
   readonly adopted: Omit<ConditionUpdate, 'type'>
   readonly consented?: Omit<ConditionUpdate, 'type'>
   readonly planned?: Omit<ConditionUpdate, 'type'>
-  readonly plan?: Pick<AdoptionStatus, 'counts' | 'objects'>
+  readonly plan?: Pick<AdoptionStatus, 'counts' | 'objects' | 'findings'>
   readonly clusterId?: string
   readonly againSeconds?: number
 }
@@ -133,7 +133,15 @@ class Adoptions<Plan> {
       return { adopted: said('NotConsented', message), clusterId, againSeconds: lookSeconds.consent }
     }
     const plan = await steps.plan(parties, { isConsented })
-    const planned = { ...this.#planOf(plan, isConsented), consented: consentCondition(parties, isConsented), clusterId }
+    // The findings are of the first plan: they tell of the member around the namespace, and change nothing.
+    const findings = isPlanned ? {} : { findings: await steps.findingsOf(parties, plan) }
+    const { plan: found, ...rest } = this.#planOf(plan, isConsented)
+    const planned = {
+      ...rest,
+      plan: { ...found, ...findings },
+      consented: consentCondition(parties, isConsented),
+      clusterId,
+    }
     if (!isConsented) {
       const adopted = said('NotConsented', planned.consented.message)
       return { ...planned, adopted, againSeconds: lookSeconds.consent }

@@ -1,7 +1,14 @@
 // The steps of an adoption, which the program that wires operator and syncer provides: neither imports the other.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import type { AdoptedNamespace, AdoptionState, ExportedApi, PlannedObject, ServiceNetwork } from '#crds/index.ts'
+import type {
+  AdoptedNamespace,
+  AdoptionFinding,
+  AdoptionState,
+  ExportedApi,
+  PlannedObject,
+  ServiceNetwork,
+} from '#crds/index.ts'
 
 /** Both sides of one adoption. */
 export interface AdoptionParties {
@@ -28,6 +35,8 @@ export interface AdoptionSteps<Plan> {
   recordOf(parties: AdoptionParties): Promise<AdoptedNamespace | undefined>
   plan(parties: AdoptionParties, options: { readonly isConsented: boolean }): Promise<Plan>
   objectsOf(plan: Plan): PlannedObject[]
+  /** What to know besides the objects. */
+  findingsOf(parties: AdoptionParties, plan: Plan): Promise<AdoptionFinding[]>
   countsOf(plan: Plan): ReadonlyMap<PlannedObject['action'], number>
   beginAdoption(parties: AdoptionParties): Promise<AdoptedNamespace>
   claimNamespace(parties: AdoptionParties, record: AdoptedNamespace): Promise<void>

@@ -4,10 +4,12 @@ import {
   maxPlannedObjects,
   type AdoptedNamespace,
   type AdoptionAction,
+  type AdoptionFinding,
   type PlannedObject,
 } from '#crds/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { gvrs } from '#syncer/context/resources.ts'
+import { findingsOf } from './findings.ts'
 import { obstaclesToUndo, releaseNamespaces, removeMarks, removeUpstream } from './give-back.ts'
 import { listed, planAdoption, type AdoptionPlan } from './plan-adoption.ts'
 import type { AdoptionRequest } from './request.ts'
@@ -33,6 +35,8 @@ export const adoptionSteps = {
   recordOf,
   plan: planAdoption,
   objectsOf: (plan: AdoptionPlan): PlannedObject[] => listed(plan.objects, maxPlannedObjects),
+  findingsOf: (request: AdoptionRequest, { live }: AdoptionPlan): Promise<AdoptionFinding[]> =>
+    findingsOf(request, live),
   countsOf: ({ objects }: AdoptionPlan): Map<AdoptionAction, number> => {
     const counts = new Map<AdoptionAction, number>()
     for (const { action } of objects) counts.set(action, (counts.get(action) ?? 0) + 1)

@@ -26,6 +26,7 @@ import type { PodSpec } from '#syncer/transform/pod-types.ts'
 import type { AdoptableKind, AdoptableResource } from './adoptable-kinds.ts'
 import { copyOf, differencesOf, differingPaths, withContent } from './copy-of.ts'
 import { fieldOwners } from './field-owners.ts'
+import { namespaceSelectorsOf } from './findings.ts'
 import { isOfKubernetes, makerOf, readNamespace, rootOf, type LiveNamespace } from './live-namespace.ts'
 import { otherApplier } from './other-appliers.ts'
 import type { AdoptionRequest } from './request.ts'
@@ -75,7 +76,12 @@ export async function planAdoption(
     ...live.pods
       .filter((pod) => isAlone(pod, live) && pod.metadata.deletionTimestamp === undefined)
       .map((pod) =>
-        plannedOf(pod, keep('a pod without a controller runs until it ends; no cluster would make another')),
+        plannedOf(
+          pod,
+          keep(
+            'a pod without a controller runs on until it ends: no cluster would make another, and its spec, as the member cluster has completed it, is not one that a tenant may write',
+          ),
+        ),
       ),
   ]
   return { adoptions, live, objects: [...adoptions.map(({ planned }) => planned), ...others] }
@@ -226,6 +232,12 @@ const rules: Readonly<Partial<Record<AdoptableResource, (asked: Asked) => Verdic
     }
   },
   services: judgeService,
+  networkpolicies: ({ object }) =>
+    namespaceSelectorsOf(object).length === 0
+      ? undefined
+      : keep(
+          'it selects namespaces of the member cluster, which a logical cluster does not know: it goes on to hold for the pods there; write one in the logical cluster before they move',
+        ),
   horizontalpodautoscalers: ({ object, facts }) => {
     const target = scaleTargetOf(object)
     const isThere = facts.live.objects.some(
@@ -252,7 +264,10 @@ function judgeSecret({ request, object, name, facts }: Asked): Verdict | undefin
 function judgeService({ object, name, facts: { live } }: Asked): Verdict | undefined {
   const { selector = {}, type } = (object['spec'] ?? {}) as { selector?: Record<string, string>; type?: string }
   if (type === 'ExternalName') return undefined
-  if (Object.keys(selector).length === 0) return refuse('it has no selector: its endpoints cannot be taken over')
+  if (Object.keys(selector).length === 0)
+    return keep(
+      'it has no selector: somebody writes its endpoints, and kcp copies no addresses that are not of pods; it goes on to work in the member cluster, and pods that move do not have it',
+    )
   const ofOthers = live.slices.find(
     ({ metadata: { labels = {} } }) =>
       labels[serviceNameLabel] === name && labels[managedByLabel] !== 'endpointslice-controller.k8s.io',
@@ -377,9 +392,7 @@ async function refuseChange(
   const paths = await differencesOf(request, kind, objects)
   if (paths.length === 0) return undefined
   const hint =
-    kind.resource === 'networkpolicies'
-      ? ': in a logical cluster, selectors of namespaces select its own namespaces only'
-      : ''
+    kind.resource === 'services' ? ': in a logical cluster, names of Services are those of its own namespaces' : ''
   return refuse(`kcp cannot write it without a change: ${paths.join('; ')}${hint}`)
 }
 

@@ -245,6 +245,56 @@ describe('the adoption of a running namespace', function () {
     expectSame(await state('killed'), before)
   })
 
+  it('tells what stays in the member and why, and who refers to the namespace from outside', async () => {
+    const labels = { app: 'web' }
+    const container = { name: 'web', image: 'demo/web:1', env: [{ name: 'DB', value: 'db.data.svc:5432' }] }
+    const of = (apiVersion: string, kind: string, [namespace, name]: [string, string], rest: object): object => ({
+      ...{ apiVersion, kind, metadata: { name, namespace }, ...rest },
+    })
+    const deployment = (env: object[]): object => {
+      const template = { metadata: { labels }, spec: { containers: [{ ...container, env }] } }
+      return { spec: { replicas: 0, selector: { matchLabels: labels }, template } }
+    }
+    const from = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'around' } } }]
+    await applyInOld(
+      ...['around', 'other'].map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })),
+      of('apps/v1', 'Deployment', ['around', 'web'], deployment(container.env)),
+      of('v1', 'Service', ['around', 'web'], { spec: { selector: labels, ports: [{ port: 80 }] } }),
+      of('v1', 'Service', ['around', 'outside'], { spec: { ports: [{ port: 80 }] } }),
+      of('v1', 'Pod', ['around', 'alone'], { spec: { containers: [{ name: 'a', image: 'demo/web:1' }] } }),
+      of('networking.k8s.io/v1', 'NetworkPolicy', ['around', 'door'], {
+        spec: { podSelector: {}, ingress: [{ from }] },
+      }),
+      of('apps/v1', 'Deployment', ['other', 'client'], deployment([{ name: 'URL', value: 'http://web.around:80/' }])),
+      of(
+        'apps/v1',
+        'Deployment',
+        ['other', 'unrelated'],
+        deployment([{ name: 'URL', value: 'http://web.around.io/' }]),
+      ),
+      of('v1', 'Service', ['other', 'alias'], {
+        spec: { type: 'ExternalName', externalName: 'web.around.svc.cluster.local' },
+      }),
+      of('networking.k8s.io/v1', 'NetworkPolicy', ['other', 'door'], {
+        spec: { podSelector: {}, ingress: [{ from }] },
+      }),
+    )
+    await applyInOld(widgetDefinition({ plural: 'gadgets', kind: 'Gadget' }))
+    const found = async (): Promise<string> => (await inOld('get', '--raw', '/apis/example.com/v1')).stdout
+    await waitFor(async () => (await found()).includes('gadgets'), { what: 'the second API', ...within })
+    const { stdout } = await adopt('around')
+    expect(stdout).to.match(/Keep +Service\/outside .*it has no selector/)
+    expect(stdout).to.match(/Keep +Pod\/alone .*runs on until it ends/)
+    expect(stdout).to.match(/Keep +NetworkPolicy\/door .*it goes on to hold/)
+    expect(stdout).to.match(/note: gadgets\.example\.com: .*kcp member join old --export gadgets\.example\.com/)
+    expect(stdout).to.match(/note: Deployment other\/client: it leads to "web\.around"/)
+    expect(stdout).to.match(/note: Service other\/alias: it leads to "web\.around"/)
+    expect(stdout).to.match(/note: NetworkPolicy other\/door: it selects namespace "around"/)
+    expect(stdout).to.match(/note: Deployment\/web: it names "db\.data"/)
+    expect(stdout).not.to.contain('other/unrelated')
+    expect(stdout).not.to.match(/^Refuse/m)
+  })
+
   it('takes over custom resources of an operator, which goes on to run what it makes, and gives them back', async () => {
     await using _operator = await startWidgetOperator(members['old'] ?? '', { name: 'web', image: 'demo/web:1' })
     await inOld('create', 'namespace', 'operated')
