@@ -3,6 +3,7 @@ import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { resourcesOf } from '#console/kube/discovery.ts'
 import { everyCluster, parseResource, resourceText, type ResourceRef } from '#console/kube/paths.ts'
+import { AdoptionsPage } from '#console/pages/adoptions.tsx'
 import { ClustersPage } from '#console/pages/clusters.tsx'
 import { ExplainPage } from '#console/pages/explain.tsx'
 import { MembersPage } from '#console/pages/members.tsx'
@@ -58,6 +59,7 @@ const globalKeys = {
   'g d': { help: text.nav.deployments, run: () => go(tableRoute(deployments)) },
   'g p': { help: text.nav.pods, run: () => go(tableRoute(pods)) },
   'g m': { help: text.nav.members, run: () => go({ page: 'members' }) },
+  'g o': { help: text.nav.adoptions, run: () => go({ page: 'adoptions' }) },
   'g v': { help: text.nav.moves, run: () => go({ page: 'moves' }) },
   'g a': { help: text.nav.exports, run: () => go(tableRoute(exports_)) },
   'g b': { help: text.nav.bindings, run: () => go(tableRoute(bindings)) },
@@ -85,6 +87,8 @@ function Page({ route: of }: { readonly route: Route }): JSX.Element {
       return <ObjectPage target={of.object} tab={of.tab} />
     case 'members':
       return <MembersPage member={of.member} />
+    case 'adoptions':
+      return <AdoptionsPage adoption={of.adoption} />
     case 'moves':
       return <MovesPage />
     case 'explain':
@@ -100,6 +104,7 @@ function Navigation(): JSX.Element {
     [text.nav.deployments, { page: 'table', cluster: everyCluster, resource: deployments }, 'g d'],
     [text.nav.pods, { page: 'table', cluster: everyCluster, resource: pods }, 'g p'],
     [text.nav.members, { page: 'members' }, 'g m'],
+    [text.nav.adoptions, { page: 'adoptions' }, 'g o'],
     [text.nav.moves, { page: 'moves' }, 'g v'],
     [text.nav.exports, { page: 'table', cluster: everyCluster, resource: exports_ }, 'g a'],
     [text.nav.bindings, { page: 'table', cluster: everyCluster, resource: bindings }, 'g b'],

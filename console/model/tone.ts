@@ -18,8 +18,7 @@ export function toneOf(text: string): Tone {
 /** The tone of a condition: of those that are bad when they are true, the other way around. */
 export function conditionTone({ type, status }: { readonly type: string; readonly status: string }): Tone {
   if (status !== 'True' && status !== 'False') return 'wait'
-  const isBadWhenTrue = /Pressure|Unavailable|Failing|Failure|Suspended|Conflict|NonStructural|Limited|Stalled/.test(
-    type,
-  )
+  const isBadWhenTrue =
+    /Pressure|Unavailable|Failing|Failure|Suspended|Conflict|NonStructural|Limited|Stalled|Drifted/.test(type)
   return (status === 'True') === isBadWhenTrue ? 'bad' : 'good'
 }

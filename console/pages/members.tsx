@@ -1,11 +1,9 @@
 // The members: capacity, what runs there, conditions; cordon, and drain with a preview of what would move.
-import { useSignal, type Signal } from '@preact/signals'
+import { useSignal } from '@preact/signals'
 import type { ComponentChildren, JSX } from 'preact'
-import { useEffect, useMemo } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import { memberState, placedOn, waitingAgent, type MemberCluster } from '#crds/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { follow, type FollowState } from '#console/kube/follow.ts'
-import { ObjectStore } from '#console/kube/object-store.ts'
 import type { AnyObject } from '#console/kube/objects.ts'
 import { messageOf, request } from '#console/kube/request.ts'
 import { visibleText } from '#console/model/visible-text.ts'
@@ -27,6 +25,7 @@ import {
 import { OpenProfiles } from '#console/parts/open-profiles.tsx'
 import { clusterNames } from '#console/state/clusters.ts'
 import { placedWorkloads, usePlacedWorkloads } from '#console/state/placed-workloads.ts'
+import { useLiveObjects } from '#console/state/live-objects.ts'
 import { session } from '#console/state/session.ts'
 import { text } from '#console/text.ts'
 import { useLoaded } from '#console/state/load.ts'
@@ -48,36 +47,14 @@ function TenantMembers(): JSX.Element {
   return <TablePage cluster={cluster} resource={{ group: 'kcp.dev', version: 'v1alpha1', resource: 'members' }} />
 }
 
-interface LiveMembers {
-  readonly members: readonly MemberCluster[]
-  readonly state: FollowState
-}
-
-function useMembers(home: string): Signal<LiveMembers> {
-  const live = useSignal<LiveMembers>({ members: [], state: { kind: 'listing' } })
-  useEffect(() => {
-    const life = new AbortController()
-    const store = new ObjectStore({ kind: 'MemberCluster' })
-    const changed = (state: FollowState): void => {
-      const members = [...store.values()] as unknown as MemberCluster[]
-      members.sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
-      live.value = { members, state }
-    }
-    const path = membersPath(home)
-    void follow({ path, accept: 'application/json', sink: store, changed, signal: life.signal })
-    return () => life.abort()
-  }, [home])
-  return live
-}
-
 function membersPath(home: string): string {
   return `${home}/apis/kcp.dev/v1alpha1/memberclusters`
 }
 
 function AdminMembers({ home, member }: { readonly home: string; readonly member: string | undefined }): JSX.Element {
-  const live = useMembers(home)
+  const live = useLiveObjects<MemberCluster>(membersPath(home), 'MemberCluster')
   usePlacedWorkloads()
-  const { members, state } = live.value
+  const { objects: members, state } = live.value
   const one = members.find(({ metadata }) => metadata.name === member)
   return (
     <section class="page">

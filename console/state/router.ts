@@ -9,6 +9,7 @@ export type Route =
   | { readonly page: 'table'; readonly cluster: string; readonly resource: ResourceRef }
   | { readonly page: 'object'; readonly object: ObjectRef; readonly tab: ObjectTab }
   | { readonly page: 'members'; readonly member?: string }
+  | { readonly page: 'adoptions'; readonly adoption?: string }
   | { readonly page: 'moves' }
   | { readonly page: 'explain'; readonly cluster?: string }
 
@@ -21,6 +22,7 @@ export function parseRoute(fragment: string): Route {
   if (page === 't') return tableRoute(rest)
   if (page === 'o') return objectRoute(rest)
   if (page === 'members') return rest[0] === undefined || rest[0] === '' ? { page } : { page, member: rest[0] }
+  if (page === 'adoptions') return rest[0] === undefined || rest[0] === '' ? { page } : { page, adoption: rest[0] }
   if (page === 'moves') return { page }
   if (page === 'explain') return rest[0] === undefined || rest[0] === '' ? { page } : { page, cluster: rest[0] }
   return { page: 'clusters' }
@@ -81,6 +83,8 @@ function partsOf(route: Route): string[] {
     }
     case 'members':
       return route.member === undefined ? ['members'] : ['members', route.member]
+    case 'adoptions':
+      return route.adoption === undefined ? ['adoptions'] : ['adoptions', route.adoption]
     case 'explain':
       return route.cluster === undefined ? ['explain'] : ['explain', route.cluster]
     default:

@@ -80,6 +80,26 @@ describe('the pages of the console about members', function () {
     expect(console_.faults.splice(0)).to.deep.equal([])
   })
 
+  it('show each adoption with what it waits for, and its conditions', async () => {
+    const { page, go } = console_
+    const adoptions = '/clusters/root/apis/kcp.dev/v1alpha1/adoptions'
+    const spec = { member: 'east', namespace: 'kube-system', logicalCluster: 'acme' }
+    const adoption = { apiVersion: 'kcp.dev/v1alpha1', kind: 'Adoption', metadata: { name: 'east.kube-system' }, spec }
+    await go('#/adoptions')
+    await page.getByText('No namespace was adopted.').waitFor()
+    const made = await console_.kcp.admin.http.request('POST', adoptions, { body: adoption })
+    expect(made.status, made.text).to.equal(201)
+    await page
+      .getByRole('row', { name: /east\.kube-system.*acme.*Refused.*belongs to the member cluster itself/ })
+      .waitFor()
+    await page.getByRole('link', { name: 'east.kube-system' }).click()
+    await page
+      .locator('.notice')
+      .getByText(/belongs to the member cluster itself/)
+      .waitFor()
+    await page.getByText('What becomes of 0 objects').waitFor()
+  })
+
   it('show the capacity of each member and what runs there', async () => {
     const { page, go } = console_
     await go('#/members')

@@ -88,6 +88,7 @@ describe('the console before real members', function () {
       '#/t/*/apis.kcp.io/v1alpha2/apibindings': /Nothing to show/,
       '#/members': /west/,
       '#/members/east': /What runs there: 1 workload/,
+      '#/adoptions': /No namespace was adopted/,
       '#/moves': /Nothing moves/,
       '#/explain/acme': /acme/,
       [deployment]: /toolbox/,

@@ -39,11 +39,7 @@ export interface PlacementRule {
   readonly spread?: readonly Spread[]
   readonly tolerationSeconds?: number
   readonly replicas?: FixedReplicas
-<<<<<<< HEAD
-  /** Does not decide about the target, and neither do `rebalance` and `volumes`. */
-=======
-  /** Does not decide about the target, and neither do `apply` and `rebalance`. */
->>>>>>> afe57144 (placement: apply.drift Report keeps what is changed in a member, and tells the tenant fields and owners)
+  /** Does not decide about the target, and neither do `apply`, `rebalance` and `volumes`. */
   readonly move?: PlacementMove
   readonly apply?: PlacementApply
   readonly rebalance?: PlacementRebalance
