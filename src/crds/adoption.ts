@@ -3,6 +3,7 @@
 import type { Condition, KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { ageColumn, conditionColumn, conditionsSchema, observedGenerationSchema, reasonColumn } from './conditions.ts'
 import type { Kind } from './crd.ts'
+import { memberParts } from './sync-contract.ts'
 
 export interface Adoption extends KubeObject {
   apiVersion: 'kcp.dev/v1alpha1'
@@ -61,6 +62,14 @@ export interface FieldOwner {
 export interface AdoptionFinding {
   readonly about: string
   readonly message: string
+}
+
+/** What a member says that refuses kcp, with what to do if it joined with an older release. */
+export function withRenewal(message: string, member: string): string {
+  const isOfMember = [memberParts.syncerAccount, 'kcp writes only in namespaces'].some((part) => message.includes(part))
+  return isOfMember
+    ? `${message}. If "${member}" joined with an older release, kcp needs new rights there: give kcp adopt the flag --member-kubeconfig, or join again with kcp member join ${member} --kubeconfig FILE`
+    : message
 }
 
 /** How many objects the status lists; those that are refused come first. */

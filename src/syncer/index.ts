@@ -8,4 +8,5 @@ export { removeMemberGateway, startMemberGateway } from './gateway/member-gatewa
 export { joinMember, type JoinedMember, type JoinOptions } from './join/join-member.ts'
 export { ensureApiEntrance } from './member-dns/ensure-api-entrance.ts'
 export { joinByPull, type PulledMember, type PullJoinOptions } from './join/pull-member.ts'
+export { renewRights, type RenewOptions } from './join/renew-rights.ts'
 export { ensureNameserver } from './member-dns/ensure-nameserver.ts'

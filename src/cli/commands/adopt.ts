@@ -15,6 +15,7 @@ import {
   type AdoptionMode,
   type PlannedObject,
 } from '#crds/index.ts'
+import { renewRights } from '#syncer/index.ts'
 import { ExitError, UsageError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { startProgress } from '#cli/process/progress.ts'
@@ -136,10 +137,19 @@ async function untilPlanned(context: Context, { metadata }: Adoption): Promise<A
   }
 }
 
-/** Writes the label of consent with the rights of an admin of the member. */
-async function consent({ flags, signal }: Context, namespace: string, clusterId: string): Promise<void> {
+/**
+ * Writes the label of consent with the rights of an admin of the member, after kcp's own rights there: the member may have
+ * joined with an older release.
+ */
+async function consent(
+  { installation: { clusters }, flags, signal }: Context,
+  namespace: string,
+  clusterId: string,
+): Promise<void> {
   const options = { trusted: true, ...(flags.memberContext !== undefined && { context: flags.memberContext }) }
-  await using transport = httpTransport(await loadKubeconfig({ file: flags.memberKubeconfig ?? '' }, options))
+  const memberKubeconfig = await loadKubeconfig({ file: flags.memberKubeconfig ?? '' }, options)
+  await renewRights({ name: flags.from, clusters, memberKubeconfig, signal })
+  await using transport = httpTransport(memberKubeconfig)
   const metadata = { labels: { [adoptableLabel]: clusterId } }
   await createClient(transport).patch(namespaces, { name: namespace }, 'merge', { metadata }, { signal })
   console.error(`namespace "${namespace}" has the label ${adoptableLabel}=${clusterId} now`)

@@ -104,7 +104,7 @@ class Adoptions<Plan> {
       return object.spec.mode === 'Undo' ? await this.#undo(parties) : await this.#adopt(object, parties)
     } catch (error) {
       parties.signal.throwIfAborted()
-      return blocked(asObstacle(error))
+      return blocked(asObstacle(error, parties.member.name))
     }
   }
 

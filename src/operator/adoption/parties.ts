@@ -13,6 +13,7 @@ import {
   parseAnnotation,
   parseDownstreamNamespace,
   systemNamespace,
+  withRenewal,
   type Adoption,
   type ExportedApi,
   type LogicalCluster,
@@ -117,9 +118,9 @@ export async function consentOf(parties: AdoptionParties): Promise<Consent> {
 }
 
 /** A failure of one side as an obstacle; rethrows what is none. */
-export function asObstacle(error: unknown): Obstacle {
+export function asObstacle(error: unknown, member: string): Obstacle {
   if (!isStatusError(error)) throw error
   if (error.code >= 500 || error.code === 429 || error.code === 401)
     return { reason: 'Unreachable', message: error.message }
-  return { reason: 'Refused', message: error.message }
+  return { reason: 'Refused', message: withRenewal(error.message, member) }
 }

@@ -12,6 +12,7 @@ import {
   ownAnnotationPrefix,
   servingLabel,
   syncerFieldManager,
+  withRenewal,
 } from '#crds/index.ts'
 import { syncedKindOf } from '#syncer/rules/synced-kinds.ts'
 import { contentDown } from '#syncer/transform/down.ts'
@@ -46,7 +47,7 @@ export function copyOf(
 
 /** What writing the copy would change of the object besides our marks, found by a dry run in the member. */
 export async function differencesOf(
-  { downstream, memberNamespace, signal }: AdoptionRequest,
+  { downstream, member, memberNamespace, signal }: AdoptionRequest,
   { gvr }: AdoptableKind,
   { copy, live }: { readonly copy: KubeObject; readonly live: KubeObject },
 ): Promise<string[]> {
@@ -57,7 +58,7 @@ export async function differencesOf(
     return [...differingPaths(withoutMarks(live), withoutMarks(written), '')].slice(0, maxPaths)
   } catch (error) {
     if (!isStatusError(error) || error.code >= 500 || error.code === 429) throw error
-    return [error.message]
+    return [withRenewal(error.message, member.name)]
   }
 }
 
