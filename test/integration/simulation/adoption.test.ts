@@ -148,9 +148,15 @@ describe('the adoption of a running namespace', function () {
   it('takes it over without a restart: the same pods, revisions and Services', async () => {
     const before = await podsOf(inOld('get', 'pods', '-n', 'shop', '-o', 'json'))
     const address = await inOld('get', 'service', 'web', '-n', 'shop', '-o', 'jsonpath={.spec.clusterIP}')
+    // As if the member had joined with an older release.
+    const role = async (): Promise<{ rules: { resources: string[] }[] }> =>
+      JSON.parse((await inOld('get', 'clusterrole', 'kcp-syncer', '-o', 'json')).stdout) as never
+    const rules = (await role()).rules.filter(({ resources }) => !resources.includes('controllerrevisions'))
+    await inOld('patch', 'clusterrole', 'kcp-syncer', '--type=merge', '-p', JSON.stringify({ rules }))
     const { stdout, stderr, code } = await adopt('shop', '--yes', '--member-kubeconfig', members['old'] ?? '')
     expect(code, `${stdout}${stderr}`).to.equal(0)
     expect(stdout).to.match(/kubectl-client-side-apply: shares \d+ of \d+/)
+    expect((await role()).rules.some(({ resources }) => resources.includes('controllerrevisions'))).to.equal(true)
     const pods = (): Promise<string[]> => podsOf(acme.kubectl(['get', 'pods', '-n', 'shop', '-o', 'json']))
     await waitFor(async () => (await pods()).length === 2, { what: 'the pods in the logical cluster', ...within })
     expect(await pods()).to.deep.equal(before)
