@@ -79,6 +79,8 @@ class TargetSession {
   readonly #files: FileReceiver
   readonly #folders: FolderCache
   readonly #hello = Promise.withResolvers<SourceHello>()
+  /** Folders that got rights for their owner, so that this process may fill them. */
+  readonly #loosened = new Set<number>()
   #losses = new Losses()
   #pass: Pass | undefined
   /** The path that is worked on, for errors. */
@@ -317,8 +319,11 @@ class TargetSession {
     const open = (): number => openAt(parent.fd, name, openFlags.directory)
     if (process.geteuid?.() === 0) return open()
     const stat = tryStatAt(parent.fd, name)
-    if (stat !== undefined && (stat.mode & 0o700) !== 0o700) changeModeAt(parent.fd, name, stat.mode | 0o700)
-    return open()
+    if (stat === undefined || (stat.mode & 0o700) === 0o700) return open()
+    changeModeAt(parent.fd, name, stat.mode | 0o700)
+    const fd = open()
+    this.#loosened.add(fd)
+    return fd
   }
 
   /** The end of a folder: what the source does not have is removed. */
@@ -340,7 +345,12 @@ class TargetSession {
     const { fd, entry, parent } = folder
     this.#path = folder.path
     const stat = statOfFd(fd)
-    this.#apply({ fd, stat, wanted: entry, path: folder.path, attributes: () => readAttributes(fd, undefined).kept })
+    const applied = { fd, stat, wanted: entry, path: folder.path, attributes: () => readAttributes(fd, undefined).kept }
+    const before = this.#counts.repairs
+    this.#apply(applied)
+    // A mode that only this pass has changed is put back, which is no repair.
+    if (this.#loosened.delete(folder.fd) && isSameMetadata({ ...entry, mode: stat.mode }, stat))
+      this.#counts.repairs = before
     pass.open.delete(folder)
     closeFd(fd)
     if (parent === undefined) return
@@ -421,14 +431,14 @@ class TargetSession {
   /** Compares content: by size and time, or by digest. */
   async #isSameFile({ pass, folder, entry, path, number }: Placed, found: Stat): Promise<boolean> {
     if (!pass.isComparing) return found.size === entry.size && isSameTime(found.modified, entry.modified)
-    const own = found.size === entry.size ? await this.#digest(folder, entry) : undefined
+    const own = found.size === entry.size ? await this.#digest(folder, entry, found) : undefined
     const theirs = entry.digest ?? (await pass.digestOf(number))
     pass.addEntry(path, entry, undefined, theirs)
     return own?.equals(theirs) ?? false
   }
 
-  async #digest(folder: TargetFolder, entry: WireEntry): Promise<Buffer | undefined> {
-    const fd = this.#openToRead(folder, entry.name)
+  async #digest(folder: TargetFolder, entry: WireEntry, found: Stat): Promise<Buffer | undefined> {
+    const fd = this.#openToRead(folder, entry.name, found)
     try {
       return await contentDigest(this.#options.pool, fd, entry.size, () => undefined)
     } finally {
@@ -436,13 +446,19 @@ class TargetSession {
     }
   }
 
-  #openToRead(folder: TargetFolder, name: Buffer): number {
+  /** Opens a file of the user that this process has, even if its mode does not let its owner read. */
+  #openToRead(folder: TargetFolder, name: Buffer, { mode }: Stat): number {
+    const open = (): number => openAt(folder.fd, name, openFlags.read | openFlags.nonBlocking)
     try {
-      return openAt(folder.fd, name, openFlags.read | openFlags.nonBlocking)
+      return open()
     } catch (error) {
       if (!isSystemError(error, 'EACCES')) throw error
-      changeModeAt(folder.fd, name, 0o600)
-      return openAt(folder.fd, name, openFlags.read | openFlags.nonBlocking)
+      changeModeAt(folder.fd, name, mode | 0o400)
+      try {
+        return open()
+      } finally {
+        changeModeAt(folder.fd, name, mode)
+      }
     }
   }
 

@@ -15,10 +15,17 @@ export class MoverProcess {
   readonly #root: string
   readonly #role: 'source' | 'target'
   readonly #credentials: Readonly<Record<Party, PartyCredentials>>
+  readonly #user: number
   #child: ChildProcess | undefined
   #port = 0
 
-  constructor(root: string, role: 'source' | 'target', credentials: Readonly<Record<Party, PartyCredentials>>) {
+  constructor(
+    root: string,
+    role: 'source' | 'target',
+    credentials: Readonly<Record<Party, PartyCredentials>>,
+    { user = 0 } = {},
+  ) {
+    this.#user = user
     this.#root = root
     this.#role = role
     this.#credentials = credentials
@@ -60,7 +67,8 @@ export class MoverProcess {
       join(this.#root, `${role}-credentials`),
     ]
     const set = rights.map((each) => `+${each}`).join()
-    const child = spawn('setpriv', [`--bounding-set=-all,${set}`, `--inh-caps=-all`, ...command], {
+    const identity = [`--reuid=${this.#user}`, `--regid=${this.#user}`, '--clear-groups']
+    const child = spawn('setpriv', [`--bounding-set=-all,${set}`, '--inh-caps=-all', ...identity, ...command], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     this.#child = child
