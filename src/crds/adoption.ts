@@ -68,7 +68,7 @@ export interface AdoptionFinding {
 export function withRenewal(message: string, member: string): string {
   const isOfMember = [memberParts.syncerAccount, 'kcp writes only in namespaces'].some((part) => message.includes(part))
   return isOfMember
-    ? `${message}. If "${member}" joined with an older release, kcp needs new rights there: give kcp adopt the flag --member-kubeconfig, or join again with kcp member join ${member} --kubeconfig FILE`
+    ? `${message}. If "${member}" joined with an older release, kcp needs new rights there: give kcp adopt the flag --member-kubeconfig, or join again as before: kcp member join ${member} with --kubeconfig FILE or --pull`
     : message
 }
 
