@@ -38,6 +38,7 @@ interface Source {
     | 'web-load'
     | 'kcp-provider'
     | 'cluster-inventory'
+    | 'multikueue'
     | 'csi-driver'
     | 'csi-sidecars'
     | 'kubectl-kcp'
@@ -115,6 +116,7 @@ const sources = {
   'web-load': { module: 'web-load', package: '.' },
   'kcp-provider': { module: 'kcp-provider', package: '.' },
   'cluster-inventory': { module: 'cluster-inventory', package: '.' },
+  multikueue: { module: 'multikueue', package: '.' },
   'kubectl-kcp': { module: 'kubectl-kcp', package: '.' },
   'csi-driver': { module: 'csi-driver', package: '.' },
   'csi-sanity': { module: 'csi-sidecars', package: 'github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity' },
