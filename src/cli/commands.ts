@@ -122,9 +122,9 @@ function startCommand(): Command {
       'show members as ClusterProfiles (multicluster.x-k8s.io) in namespace kcp-system of logical cluster root, once it has that kind',
     )
     .addOption(logLevelOption('warn'))
-  return withConsoleFlags(withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(withSignInFlags(command)))))).action(
-    loadedLate(() => import('./commands/start.ts')),
-  )
+  return withConsoleFlags(
+    withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(withSignInFlags(command))))),
+  ).action(loadedLate(() => import('./commands/start.ts')))
 }
 
 function requireRootDir(start: Command): void {
@@ -452,9 +452,9 @@ function apiserverCommand(): Command {
       1536,
     )
     .addOption(logLevelOption('info'))
-  return withConsoleFlags(withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(withSignInFlags(command)))))).action(
-    loadedLate(() => import('./commands/apiserver.ts')),
-  )
+  return withConsoleFlags(
+    withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(withSignInFlags(command))))),
+  ).action(loadedLate(() => import('./commands/apiserver.ts')))
 }
 
 /** `kcp gateway`: runs in a member whose pod network is not joined with that of other members. */
