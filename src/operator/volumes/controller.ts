@@ -74,6 +74,12 @@ export function volumeMoveController(deps: VolumeMoveDeps): OperatorController {
   })
 }
 
+/** What the move has waited for until now: a step that takes seconds changes nothing about it. */
+function obstacleBefore({ status }: VolumeMove): Outcome['obstacle'] {
+  const before = status?.conditions?.find(({ type }) => type === 'Progressing')
+  return before?.status === 'False' ? { reason: before.reason, message: before.message } : undefined
+}
+
 interface KeeperDeps extends VolumeMoveDeps, Pick<MoveContext, 'rounds'> {
   /** Whether there is a MemberCluster of this name. */
   readonly isKnown: (member: string) => boolean
@@ -128,7 +134,8 @@ class VolumeMoves {
       if (!(error instanceof Obstacle))
         this.#context.log.warn('a move of a volume failed', { move: move.metadata.name, error })
       const isBrief = reason === 'Starting' || reason === 'Working'
-      return { status, ...(isBrief ? {} : { obstacle: { reason, message } }), againSeconds }
+      const obstacle = isBrief ? obstacleBefore(move) : { reason, message }
+      return { status, ...(obstacle && { obstacle }), againSeconds }
     }
   }
 

@@ -282,7 +282,9 @@ async function ready(
   if (!isAwaited && move.spec.way === 'Replicate') {
     const text = `member cluster "${move.spec.to}" has a copy of ${status.lastRound?.completionTime ?? 'nothing yet'}`
     const phase = move.spec.requireConsent === true ? 'Copying' : 'Ready'
-    return { status: told(state, { ...status, phase }, text), againSeconds: lookSeconds }
+    // A copy that nobody waits for is looked at rarely: each look asks for all workloads of the namespace.
+    const { everySeconds = 0 } = move.spec
+    return { status: told(state, { ...status, phase }, text), againSeconds: Math.max(lookSeconds, everySeconds / 4) }
   }
   if (move.spec.requireConsent === true && !isConsented(claim, move.spec.to))
     return {
@@ -428,7 +430,9 @@ async function finish(
   const isEnding = move.metadata.deletionTimestamp !== undefined
   if (claim !== undefined && waitMs > 0 && !isEnding)
     return { status, againSeconds: Math.min(60, Math.max(1, waitMs / 1000)) }
-  if (!(await deleteKept(parties, source))) return { status, againSeconds: 1 }
+  // A mover of a member that was lost could not be removed before; with it, the claim could not be deleted.
+  const isWithoutMovers = status.lostAfter === undefined || (await removeMovers(parties, 'source'))
+  if (!isWithoutMovers || !(await deleteKept(parties, source))) return { status, againSeconds: 1 }
   if (move.spec.way === 'Shared') await forgetShared(parties)
   return { status, isOver: true }
 }
