@@ -77,10 +77,14 @@ export async function startStorage(cluster: StorageCluster, options: StorageOpti
   ]
   await Promise.all([
     start('csi-driver', driverArgs, () => existsSync(socket)),
-    cluster.kubectl(['apply', '--server-side', '-k', await snapshotDefinitions(signal)], { ...(signal && { signal }) }),
+    cluster.kubectl(['apply', '--server-side', '--validate=false', '-k', await snapshotDefinitions(signal)], {
+      ...(signal && { signal }),
+    }),
   ])
   await cluster.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'])
-  await cluster.kubectl(['apply', '-f', '-'], { input: { apiVersion: 'v1', kind: 'List', items: objects() } })
+  await cluster.kubectl(['apply', '--validate=false', '-f', '-'], {
+    input: { apiVersion: 'v1', kind: 'List', items: objects() },
+  })
   const api = [`--kubeconfig=${cluster.kubeconfig}`, '--kube-api-qps=100', '--kube-api-burst=200']
   const common = [...api, `--csi-address=${socket}`]
   const groups = '--feature-gates=CSIVolumeGroupSnapshot=true'
@@ -188,7 +192,7 @@ export async function startLocalPath(cluster: StorageCluster, signal?: AbortSign
       volumeBindingMode: 'WaitForFirstConsumer',
     },
   ]
-  await cluster.kubectl(['apply', '-f', '-'], { input: { apiVersion: 'v1', kind: 'List', items } })
+  await cluster.kubectl(['apply', '--validate=false', '-f', '-'], { input: { apiVersion: 'v1', kind: 'List', items } })
   return await startProcess(
     {
       name: 'local-path-provisioner',

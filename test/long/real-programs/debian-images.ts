@@ -20,6 +20,8 @@ const images: Readonly<Record<string, readonly string[]>> = {
   java: ['zookeeper', 'default-jre-headless'],
   erlang: ['rabbitmq-server', 'util-linux'],
   mariadb: ['mariadb-server'],
+  // Python has SQLite.
+  stateful: ['postgresql-15', 'python3', 'python3-psycopg2'],
 }
 
 const searchPath = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin'
@@ -43,11 +45,12 @@ const alternatives = { 'bin/sh': '/bin/bash', 'usr/bin/nc': '/bin/nc.openbsd', '
 export async function debianImages(): Promise<string[]> {
   const archives: string[] = []
   // One after the other: apt has a lock.
-  for (const [name, packages] of Object.entries(images)) archives.push(await debianImage(name, [...tools, ...packages]))
+  for (const name of Object.keys(images)) if (name !== 'stateful') archives.push(await debianImage(name))
   return archives
 }
 
-async function debianImage(name: string, packages: readonly string[]): Promise<string> {
+/** The archive of one image. */
+export async function debianImage(name: string, packages = [...tools, ...(images[name] ?? [])]): Promise<string> {
   const { etcd, etcdctl } = await ensurePrograms(['etcd', 'etcdctl'])
   const urls = await closure(packages)
   const key = createHash('sha256').update(JSON.stringify([version, urls.map(({ file }) => file), etcd, etcdctl, etc]))
