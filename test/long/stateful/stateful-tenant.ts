@@ -80,7 +80,7 @@ export class StatefulTenant implements AsyncDisposable {
         ...{ apiVersion: 'kcp.dev/v1alpha1', kind: 'Placement', metadata: { name: 'volumes' } },
         spec: {
           volumes: { default: 'Copy', retainSeconds: 5 },
-          move: { drainSeconds: 1, soakSeconds: 0, forwardSeconds: 0 },
+          move: { drainSeconds: 5, soakSeconds: 0, forwardSeconds: 0 },
         },
       },
     })
