@@ -269,4 +269,21 @@ describe('applications that move with their volumes', function () {
     })
     await isWhole('common', 'deployment/writer')
   })
+
+  it('a volume is made from a snapshot of the old one where both members have the storage', async () => {
+    await begin('photo', 'east')
+    await writerWithClaim('photo', storageClasses.late)
+    await setVolumes({ default: 'Snapshot' })
+    try {
+      await move('photo', 'west')
+      await runs('photo', 'writer', 'west')
+    } finally {
+      await setVolumes({ default: 'Copy' })
+    }
+    await isWhole('photo', 'deployment/writer')
+    for (const member of [clusters.east, clusters.west]) {
+      const args = ['get', 'volumesnapshots', '-A', '-l', 'kcp.dev/volume-move', '-o', 'name']
+      expect((await member.kubectl(args)).stdout).to.equal('')
+    }
+  })
 })

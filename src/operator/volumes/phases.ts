@@ -32,6 +32,7 @@ import {
   removeSnapshots,
   restoreSnapshot,
   sharedVolumeName,
+  snapshotClassOf,
   shareVolume,
 } from './shared-backend.ts'
 import { bytesText, expectedDowntime, notKeptTexts, progressText, secondsText } from './tell.ts'
@@ -160,6 +161,7 @@ async function handOver(
   if (users.length > 0 || inSource.length > 0 || !isAwaited) {
     if (lockOf(claim)?.move === name) await unlock(parties, claim)
     await checkShared(parties, old)
+    if (move.spec.way === 'Snapshot') await snapshotClassOf(parties, old)
     return await ready(parties, status, { state: rounds.stateOf(name), claim, old, isAwaited })
   }
   if (isOwned(old))

@@ -27,6 +27,8 @@ interface SnapshotContent extends KubeObject {
 
 const snapshots = { group: 'snapshot.storage.k8s.io', version: 'v1', resource: 'volumesnapshots' } as const
 const contents = { group: 'snapshot.storage.k8s.io', version: 'v1', resource: 'volumesnapshotcontents' } as const
+const snapshotClasses = { group: 'snapshot.storage.k8s.io', version: 'v1', resource: 'volumesnapshotclasses' } as const
+const defaultAnnotation = 'snapshot.storage.kubernetes.io/is-default-class'
 const classes = { group: 'storage.k8s.io', version: 'v1', resource: 'storageclasses' } as const
 
 /** The name of the volume that a Shared move makes in the new member. */
@@ -50,6 +52,29 @@ export async function checkShared(parties: VolumeParties, old: Claim): Promise<v
       `StorageClass "${className}" of member cluster "${target.name}" is of driver "${String(found['provisioner'])}", the volume of "${driver}"`,
       { againSeconds: 30 },
     )
+}
+
+/**
+ * The VolumeSnapshotClass of the driver in the old member: the default one, or the first by name. Throws Obstacle if
+ * there is none: asked before the application stops.
+ */
+export async function snapshotClassOf(parties: VolumeParties, old: Claim): Promise<string> {
+  const { source, target, signal } = parties
+  const { driver } = await csiOf(parties, old)
+  // The new member must serve the snapshots, too.
+  const found = [source, target].map(({ client }) => client.list<KubeObject>(snapshotClasses, { signal }))
+  const [ofSource, ofTarget] = await Promise.all(found.map((list) => list.catch(missingRight)))
+  const ofDriver = (ofSource?.items ?? [])
+    .filter((one) => one['driver'] === driver)
+    .toSorted((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1))
+  const chosen = ofDriver.find(({ metadata }) => metadata.annotations?.[defaultAnnotation] === 'true') ?? ofDriver[0]
+  if (chosen?.metadata.name === undefined || ofTarget === undefined)
+    throw new Obstacle(
+      'SnapshotFailed',
+      `member cluster "${source.name}" has no VolumeSnapshotClass of driver "${driver}"`,
+      { againSeconds: 30 },
+    )
+  return chosen.metadata.name
 }
 
 function classOf({ move }: VolumeParties, { spec }: Claim): string {
@@ -161,7 +186,10 @@ export async function restoreSnapshot(parties: VolumeParties, old: Claim): Promi
     {
       ...{ apiVersion: 'snapshot.storage.k8s.io/v1', kind: 'VolumeSnapshot' },
       metadata: { name, namespace: source.namespace, labels },
-      spec: { source: { persistentVolumeClaimName: move.spec.claim } },
+      spec: {
+        volumeSnapshotClassName: await snapshotClassOf(parties, old),
+        source: { persistentVolumeClaimName: move.spec.claim },
+      },
     },
     signal,
   )

@@ -62,6 +62,7 @@ export const syncerRules = [
     resources: ['volumesnapshots', 'volumesnapshotcontents'],
     verbs: ['get', 'create', 'delete'],
   },
+  { apiGroups: ['snapshot.storage.k8s.io'], resources: ['volumesnapshotclasses'], verbs: ['list'] },
   { apiGroups: ['storage.k8s.io'], resources: ['volumeattachments'], verbs: ['list'] },
   // The classes that tenants may name.
   { apiGroups: ['storage.k8s.io'], resources: ['storageclasses'], verbs: read },
