@@ -217,7 +217,7 @@ function onNode(node: string): object {
   }
 }
 
-/** Pods of the application that have the claim. `node`: where one of them runs. */
+/** Pods that have the claim and have not ended, without those of the move. */
 export async function usersOf(
   { source, move, signal }: VolumeParties,
   claim: string,

@@ -54,6 +54,16 @@ export async function ensureNewClaim({ move, target, signal }: VolumeParties, ol
   return await target.client.create(gvrs.claims, claim, { signal })
 }
 
+/** The name of the new volume. Throws Obstacle if its claim is gone: no other claim may take the place of the data. */
+export async function newVolumeName({ move, target, signal }: VolumeParties): Promise<string> {
+  const ref = { namespace: systemNamespace, name: newClaimName(move) }
+  const found = await target.client.tryGet<Claim>(gvrs.claims, ref, { signal })
+  const isOurs = found?.metadata.labels?.[volumeMoveLabel] === move.metadata.name
+  if (!isOurs || found.spec?.volumeName === undefined)
+    throw new Obstacle('VolumeLost', 'the new claim has no volume', { againSeconds: 30 })
+  return found.spec.volumeName
+}
+
 /** Deletes the claim for the new volume and the volume with it; true once it is gone. */
 export async function removeNewClaim({ move, target, signal }: VolumeParties): Promise<boolean> {
   const ref = { namespace: systemNamespace, name: newClaimName(move) }

@@ -23,7 +23,16 @@ import {
   type Claim,
 } from './claim.ts'
 import { ensureMover, moversIn, removeMovers, usersOf, type DialMover } from './movers.ts'
-import { ensureNewClaim, missingRight, newClaimName, protect, release, removeNewClaim, reserve } from './new-volume.ts'
+import {
+  ensureNewClaim,
+  missingRight,
+  newClaimName,
+  newVolumeName,
+  protect,
+  release,
+  removeNewClaim,
+  reserve,
+} from './new-volume.ts'
 import { Obstacle, type VolumeParties } from './parties.ts'
 import type { MoveState, Rounds } from './rounds.ts'
 import {
@@ -377,7 +386,7 @@ async function bind(
   const { move, target, signal } = parties
   rounds.forget(move.metadata.name)
   if (memberOfClaim(claim) !== move.spec.to) {
-    const volumeName = status.volumeName ?? (await volumeNameOf(parties))
+    const volumeName = status.volumeName ?? (await newVolumeName(parties))
     if (status.volumeName === undefined) return { status: { ...status, volumeName }, againSeconds: 0.05 }
     if (move.spec.way !== 'Shared') await protect(parties, volumeName)
     const isSourceLost = status.lostAfter !== undefined
@@ -406,13 +415,6 @@ function movedText({ bytes = 0, stoppedTime, lostAfter }: VolumeMoveStatus, move
     return `goes on with the copy of ${lostAfter}; what was written later is in the old member cluster`
   const seconds = (Date.parse(movedTime) - Date.parse(stoppedTime ?? movedTime)) / 1000
   return `${bytesText(bytes)} moved in ${secondsText(seconds)} without the application`
-}
-
-async function volumeNameOf(parties: VolumeParties): Promise<string> {
-  const claim = await ensureNewClaim(parties, {} as Claim)
-  const { volumeName } = claim.spec ?? {}
-  if (volumeName === undefined) throw new Obstacle('VolumeLost', 'the new claim has no volume', { againSeconds: 30 })
-  return volumeName
 }
 
 /** Keeps the old volume for the time that the Placement says, or until the tenant deletes the claim. */
