@@ -66,10 +66,14 @@ export class Forwarder implements Disposable {
       sent.once('error', (error) => this.#refuse(response, error))
       sent.once('response', (answer) => {
         if (answer.statusCode === 401) target.refreshAt = 0
+        // A watch may have no event for minutes, and its client waits for the headers. A body that is already here is
+        // sent with them, in one message.
+        const { socket } = response
+        socket?.cork()
         response.writeHead(answer.statusCode ?? 502, kept(answer.rawHeaders))
-        // A watch may have no event for minutes, and its client waits for the headers.
         response.flushHeaders()
         passOn(answer, response)
+        process.nextTick(() => socket?.uncork())
       })
       passOn(request, sent)
     } catch (error) {

@@ -41,12 +41,15 @@ export function keepAlive(
   const ping = (): void => {
     if (session.destroyed || deadline !== undefined) return
     deadline = setTimeout(() => session.destroy(new Error('the other end of the tunnel does not answer')), withinMs)
-    const sent = session.ping((error) => {
+    const settled = (): void => {
       clearTimeout(deadline)
       deadline = undefined
+    }
+    const isSent = session.ping((error) => {
+      settled()
       if (error === null) answered?.()
     })
-    if (!sent) clearTimeout(deadline)
+    if (!isSent) settled()
   }
   const timer = setInterval(ping, everyMs)
   session.once('close', () => {
@@ -97,5 +100,21 @@ export function asSocket<S extends Duplex>(stream: S): S {
   // 'close' follows. Without a listener, an error between two requests would end the process.
   stream.on('error', () => undefined)
   Object.assign(stream, { setKeepAlive: nothing, setNoDelay: nothing, ref: nothing, unref: nothing })
+  keepWrittenMemory(stream)
   return stream
+}
+
+/**
+ * Leaves empty chunks out of what is written at once. node:http ends a message with one, and when it is the last chunk,
+ * Node's HTTP/2 (24.21) takes the write for finished before it sends the others: it frees the memory of strings, and
+ * what this memory has become goes to the other end.
+ */
+function keepWrittenMemory(stream: Duplex): void {
+  const writeMany = stream._writev?.bind(stream)
+  if (writeMany === undefined) return
+  stream._writev = (chunks, done) => {
+    const full = chunks.filter(({ chunk }) => (chunk as string | Uint8Array).length > 0)
+    if (full.length > 0) writeMany(full, done)
+    else done()
+  }
 }
