@@ -9,6 +9,9 @@ interface Options {
   readonly dir: string
 }
 
+/** Characters of the log of an agent that an error shows. */
+const maxLogged = 4000
+
 /** Runs `joining`, a command without --pull, in pull mode. Resolves with the agent when the member is Ready. */
 export async function joinByAgent(
   joining: readonly [string, string, string, ...string[]],
@@ -23,6 +26,12 @@ export async function joinByAgent(
     args: ['agent', '--kubeconfig', kubeconfig, '--api-port', String(apiPort), '--health-port', String(healthPort)],
     cwd: dir,
   })
-  await kubectl(kcp.adminKubeconfig, ['wait', '--for=condition=Ready', `mc/${name}`, '--timeout=120s'])
+  try {
+    await kubectl(kcp.adminKubeconfig, ['wait', '--for=condition=Ready', `mc/${name}`, '--timeout=120s'])
+  } catch (error) {
+    const seen = await kubectl(kcp.adminKubeconfig, ['get', `mc/${name}`, '-o', 'jsonpath={.status}'])
+    const state = agent.running ? 'runs' : 'has ended'
+    throw new Error(`its agent ${state}, and says:\n${agent.log().slice(-maxLogged)}\n${seen.stdout}`, { cause: error })
+  }
   return agent
 }

@@ -17,7 +17,6 @@ import {
   classesController,
   exportedApisController,
   lostMembersController,
-  type MemberAccess,
   MemberApis,
   memberClusterController,
   type MemberToSync,
@@ -42,6 +41,7 @@ import {
   type Upstream,
 } from '#syncer/index.ts'
 import { programVersion } from '#telemetry/index.ts'
+import { SyncedMembers } from './synced-members.ts'
 
 interface MemberControllersOptions {
   /** Address at which pods in members reach the direct listener; in pull mode they reach it through the agent. */
@@ -72,7 +72,7 @@ export function memberControllers({
 }: MemberControllersOptions): OperatorController[] {
   const upstreams = new WeakMap<OperatorContext, Upstream>()
   const apis = new MemberApis()
-  const connected = new Map<string, MemberAccess>()
+  const synced = new SyncedMembers()
   const members = memberClusterController({
     apis,
     async startSyncer(toSync, context) {
@@ -105,12 +105,12 @@ export function memberControllers({
         log,
         signal,
       })
-      connected.set(member.name, { client: downstream, dialPod })
+      synced.add(member.name, { client: downstream, dialPod })
       return {
         suspendedDeletions: () => syncer.suspendedDeletions(),
         failures: () => syncer.failures(),
         async [Symbol.asyncDispose]() {
-          if (connected.get(member.name)?.client === downstream) connected.delete(member.name)
+          synced.remove(member.name, downstream)
           await Promise.all([syncer[Symbol.asyncDispose](), gateway?.[Symbol.asyncDispose]()])
         },
       }
@@ -127,8 +127,12 @@ export function memberControllers({
     ...allControllers,
     members,
     placement,
-    adoptionController({ steps: adoptionSteps, clientOf: (member) => connected.get(member)?.client }),
-    volumeMoveController({ accessOf: (member) => connected.get(member), image: gatewayImage }),
+    adoptionController({
+      steps: adoptionSteps,
+      clientOf: (member) => synced.get(member)?.client,
+      onSyncerStarted: (listener) => synced.onAdded(listener),
+    }),
+    volumeMoveController({ accessOf: (member) => synced.get(member), image: gatewayImage }),
     exportedApisController(apis),
     autoscalingController(autoscaleSeconds === undefined ? {} : { periodSeconds: autoscaleSeconds }),
     classesController(),

@@ -24,8 +24,12 @@ interface AdoptionDeps<Plan> {
   readonly steps: AdoptionSteps<Plan>
   /** The API of a member whose syncer runs. */
   readonly clientOf: (member: string) => KubeClient | undefined
+  /** Calls the listener with the name of each member whose syncer has started. Returns the function that ends this. */
+  readonly onSyncerStarted: (listener: (member: string) => void) => () => void
 }
 
+/** How long this process may take to connect to members after its start, milliseconds. Until then it tells of no failure. */
+const startMs = 30_000
 /** How long to wait for syncers of this process to notice that nobody may act in the namespace, milliseconds. */
 const noticeMs = 1500
 /**
@@ -58,6 +62,9 @@ export function adoptionController<Plan>(deps: AdoptionDeps<Plan>): OperatorCont
               const isSame = before?.metadata.generation === after?.metadata.generation
               if (before === undefined || !isSame) add(key)
             }),
+            deps.onSyncerStarted((member) => {
+              for (const { metadata, spec } of informer.store.list()) if (spec.member === member) add(metadata.name)
+            }),
           ],
           reconcile: async (key, life) => {
             const object = informer.store.get(key)
@@ -86,6 +93,7 @@ const said = (reason: string, message: string): Outcome['adopted'] => ({ status:
 class Adoptions<Plan> {
   readonly #context: OperatorContext
   readonly #deps: AdoptionDeps<Plan>
+  readonly #began = performance.now()
 
   constructor(context: OperatorContext, deps: AdoptionDeps<Plan>) {
     this.#context = context
@@ -95,8 +103,16 @@ class Adoptions<Plan> {
   async reconcile(object: DeepReadonly<Adoption>, signal: AbortSignal): Promise<ReconcileResult> {
     const found = partiesOf(object, this.#context, { clientOf: this.#deps.clientOf, signal })
     const outcome = 'obstacle' in found ? blocked(found.obstacle) : await this.#attempt(object, found.parties)
-    await this.#writeStatus(object, outcome, signal)
+    if (!this.#isSilent(object, outcome)) await this.#writeStatus(object, outcome, signal)
     return outcome.againSeconds === undefined ? {} : { requeueAfterSeconds: outcome.againSeconds }
+  }
+
+  /** Whether the outcome says only that a side does not answer: what is adopted stays so, and a start takes its time. */
+  #isSilent({ metadata, status }: DeepReadonly<Adoption>, { adopted }: Outcome): boolean {
+    if (adopted.reason !== 'Unreachable') return false
+    const known = status?.conditions?.find(({ type }) => type === 'Adopted')
+    const isAdopted = known?.status === 'True' && known.observedGeneration === metadata.generation
+    return isAdopted || performance.now() - this.#began < startMs
   }
 
   async #attempt(object: DeepReadonly<Adoption>, parties: AdoptionParties): Promise<Outcome> {

@@ -171,11 +171,28 @@ describe('the adoption of a running namespace', function () {
     expect((await acme.kubectl(['logs', 'deployment/web', '-n', 'shop', '--tail=1'])).code).to.equal(0)
   })
 
-  it('shows pods that the member makes of the old template, and follows a change of replicas', async () => {
+  it('stays adopted while kcp starts again, shows pods of the old template, and follows a change of replicas', async () => {
+    const condition = async (): Promise<string> =>
+      (
+        await kcp.admin.kubectl([
+          'get',
+          'adoption',
+          'old.shop',
+          '-o',
+          'jsonpath={.status.conditions[?(@.type=="Adopted")]}',
+        ])
+      ).stdout
+    const before = await condition()
+    expect(before).to.contain('"reason":"Adopted"')
+    await kcp.process.kill()
+    await kcp.process.start()
     await acme.kubectl(['scale', 'deployment/web', '-n', 'shop', '--replicas=3'])
     const pods = (): Promise<string[]> => podsOf(acme.kubectl(['get', 'pods', '-n', 'shop', '-o', 'json']))
     await waitFor(async () => (await pods()).length === 3, { what: 'a third pod', ...within })
     expect(await pods()).to.deep.equal(await podsOf(inOld('get', 'pods', '-n', 'shop', '-o', 'json')))
+    expect(await condition()).to.equal(before)
+    const { stdout: events } = await kcp.admin.kubectl(['get', 'events', '-A'])
+    expect(events).not.to.contain('is not connected')
   })
 
   it('loses in the member what the tenant removes, although somebody else has written it there', async () => {
