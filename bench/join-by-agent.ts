@@ -1,5 +1,5 @@
 // A member in pull mode whose agent is a process beside it.
-import { freePort, kcpProgram, kubectl, runKcp, startProcess, type ManagedProcess } from '#test/support/index.ts'
+import { kcpProgram, kubectl, runKcp, startProcess, type ManagedProcess } from '#test/support/index.ts'
 import type { KcpUnderTest } from './kcp-under-test.ts'
 
 interface Options {
@@ -19,11 +19,11 @@ export async function joinByAgent(
 ): Promise<ManagedProcess> {
   const [, , name] = joining
   await runKcp([...joining, '--pull', '--approve', '--apply', '--server', `https://127.0.0.1:${kcp.port}`])
-  const [apiPort, healthPort] = [await freePort(), await freePort()]
   const agent = await startProcess({
     name: `agent-${name}`,
     command: kcpProgram,
-    args: ['agent', '--kubeconfig', kubeconfig, '--api-port', String(apiPort), '--health-port', String(healthPort)],
+    // Among thousands of connections of members, a free port may be taken before the agent listens at it.
+    args: ['agent', '--kubeconfig', kubeconfig, '--api-port', '0', '--health-port', '0'],
     cwd: dir,
   })
   try {

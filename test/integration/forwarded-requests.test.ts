@@ -5,11 +5,11 @@ import { duplexPair } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { createServer as createTlsServer, type Server } from 'node:tls'
 import { expect } from 'chai'
+import { Forwarder } from '#agent/index.ts'
 import { httpTransport, type Transport } from '#client/index.ts'
 import { asSocket, sessionSettings } from '#network/tunnel/index.ts'
 import { silentLogger } from '#telemetry/index.ts'
 import { CertificateAuthority } from '#test/support/certificates.ts'
-import { Forwarder } from './forward-requests.ts'
 
 const body = JSON.stringify({ kind: 'ConfigMap', data: { key: 'x'.repeat(500) } })
 const { length } = body
