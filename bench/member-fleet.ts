@@ -98,12 +98,12 @@ export async function startMemberFleet(options: MemberFleetOptions): Promise<Mem
   stack.defer(release)
   const dir = mkdtempSync(join(tmpdir(), 'kcp-bench-members-'))
   stack.defer(() => rmSync(dir, { recursive: true, force: true }))
-  const programs = await ensurePrograms(
-    ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kwok'],
-    { signal },
-  )
+  const { runsPods = true } = options
+  const servers = await ensurePrograms(['etcd', 'kube-apiserver'], { signal })
+  const runners = runsPods && (await ensurePrograms(['kube-controller-manager', 'kube-scheduler', 'kwok'], { signal }))
+  const programs: Partial<Record<Program, string>> = { ...servers, ...runners }
   const stages = join(dir, 'stages.yaml')
-  writeFileSync(stages, await kwokStages())
+  if (runsPods) writeFileSync(stages, await kwokStages())
   const address = (index: number): string => clusterAddresses(run.record.slot, index).loopback
   const pki = await writePki(
     join(dir, 'pki'),
@@ -115,7 +115,7 @@ export async function startMemberFleet(options: MemberFleetOptions): Promise<Mem
       await startProcess(
         {
           name,
-          command: programs[program],
+          command: programs[program] ?? '',
           args,
           env: sparing,
           cwd: dir,

@@ -27,7 +27,7 @@ import { isAvailable, webDeployment } from './web-deployment.ts'
 const deployments = { group: 'apps', version: 'v1', resource: 'deployments' } as const
 const namespaces = { group: '', version: 'v1', resource: 'namespaces' } as const
 
-/** Of each member. */
+/** Of each member. 0: the members run only their API servers, and nothing but empty members is measured. */
 const workloads = sizeFrom('KCP_BENCH_MEMBER_WORKLOADS', 20)
 const idleSeconds = sizeFrom('KCP_BENCH_IDLE_SECONDS', 60)
 /** What joining and rollouts leave behind: caches that are packed after some seconds, and garbage. */
@@ -46,7 +46,7 @@ export const syncerMembers: Measurement = {
     const dir = mkdtempSync(path.join(tmpdir(), 'kcp-bench-syncer-'))
     stack.defer(() => rmSync(dir, { recursive: true, force: true }))
     const began = performance.now()
-    const fleet = stack.use(await startMemberFleet({ count: memberCount, signal, say }))
+    const fleet = stack.use(await startMemberFleet({ count: memberCount, runsPods: workloads > 0, signal, say }))
     const startSeconds = (performance.now() - began) / 1000
     say(`${memberCount} members started in ${rounded(startSeconds)} s and have ${rounded(fleet.anonymousMiB())} MiB`)
     const inspector = await freePort()
@@ -72,17 +72,21 @@ export const syncerMembers: Measurement = {
     const halfEmpty = await bench.idle(`${half} members, empty`)
     await bench.join(second)
     const empty = await bench.idle(`${memberCount} members, empty`)
-    await bench.deploy(first)
-    const halfFull = await bench.idle(`${memberCount} members, ${half} with ${workloads} Deployments`)
-    await bench.deploy(second)
-    const full = await bench.idle(`${memberCount} members with ${workloads} Deployments`)
+    let perWorkloads: Numbers = {}
+    if (workloads > 0) {
+      await bench.deploy(first)
+      const halfFull = await bench.idle(`${memberCount} members, ${half} with ${workloads} Deployments`)
+      await bench.deploy(second)
+      const full = await bench.idle(`${memberCount} members with ${workloads} Deployments`)
+      perWorkloads = each(`${workloads} Deployments in one more member`, halfFull, full, second.length)
+    }
     const watches = await bench.watches(fleet.members)
     return {
       'seconds until the members run': rounded(startSeconds),
       ...bench.numbers,
       ...each('with none before: one member, empty', none, empty, memberCount),
       ...each('one more member, empty', halfEmpty, empty, second.length),
-      ...each(`${workloads} Deployments in one more member`, halfFull, full, second.length),
+      ...perWorkloads,
       ...(isPull && {
         'MiB of an agent': rounded(residentMiB(agents.map(({ pid }) => pid)) / memberCount),
         'CPU ms a second of an agent, at the end': rounded(

@@ -130,6 +130,12 @@ describe('changes that are made in a member', function () {
     await until('the lost label', async () => (await drifted('deploy/web'))?.message.includes('removed') === true)
     expect((await drifted('deploy/web'))?.message).to.contain('.metadata.labels.team is removed')
     expect(await value('cm/settings', '.data.mode')).to.equal('slow')
+    await acme.kubectl(['set', 'image', 'deploy/web', 'web=example/web:3'])
+    await until('the image', async () =>
+      (await value('deploy/web', '.spec.template.spec.containers[0].image')).endsWith(':3'),
+    )
+    expect(await value('deploy/web', '.metadata.labels.team')).to.equal('')
+    expect((await drifted('deploy/web'))?.message).to.contain('.metadata.labels.team is removed')
   })
 
   it('are not reported any more when the member undoes them', async () => {

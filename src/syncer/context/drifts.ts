@@ -7,6 +7,14 @@ export interface DriftedField {
   readonly path: string
   /** The manager of the field in the member; undefined: the field is gone. */
   readonly manager?: string
+  /** Of a field that is gone: the hash of what kcp would write there. */
+  readonly wanted?: string
+}
+
+interface Drift {
+  readonly text: string
+  /** Hashes of what kcp would write in the fields that are gone, by path. */
+  readonly removed: ReadonlyMap<string, string>
 }
 
 /** How many copies of one member are remembered; more are told by Events only. */
@@ -15,8 +23,7 @@ const maxFields = 10
 const maxLength = 1024
 
 export class Drifts {
-  /** By subject: what is told of it. */
-  readonly #texts = new Map<string, string>()
+  readonly #bySubject = new Map<string, Drift>()
 
   /** The words for the fields, in which nothing but letters of a line is left of what the member says. */
   static textOf(fields: readonly DriftedField[]): string {
@@ -34,17 +41,24 @@ export class Drifts {
   note(subject: FailureSubject, fields: readonly DriftedField[]): string | undefined {
     const key = keyOf(subject)
     if (fields.length === 0) {
-      this.#texts.delete(key)
+      this.#bySubject.delete(key)
       return undefined
     }
     const text = Drifts.textOf(fields)
-    if (this.#texts.size < maxDrifted || this.#texts.has(key)) this.#texts.set(key, text)
+    const removed = fields.flatMap(({ path, wanted }) => (wanted === undefined ? [] : [[path, wanted] as const]))
+    if (this.#bySubject.size < maxDrifted || this.#bySubject.has(key))
+      this.#bySubject.set(key, { text, removed: new Map(removed) })
     return text
   }
 
   /** What others have changed in the copy; undefined: nothing. */
   of(subject: FailureSubject): string | undefined {
-    return this.#texts.get(keyOf(subject))
+    return this.#bySubject.get(keyOf(subject))?.text
+  }
+
+  /** The fields that others have removed from the copy, which stay removed until the tenant changes them. */
+  removedFrom(subject: FailureSubject): ReadonlyMap<string, string> {
+    return this.#bySubject.get(keyOf(subject))?.removed ?? new Map()
   }
 }
 

@@ -5,6 +5,7 @@ import type { DriftedField } from '#syncer/context/drifts.ts'
 import { inMember } from '#syncer/context/upstream.ts'
 import { warnOnce } from '#syncer/report/warning-event.ts'
 import type { SyncedObject } from '#syncer/rules/synced-object.ts'
+import type { RemovedFields } from './keep-drift.ts'
 
 /**
  * Whether the Placement of the tenant or an admin says so: of the object itself, or of all workloads of its namespace in
@@ -22,6 +23,11 @@ export function reportsDrift({ context, row, cluster, namespace, member, object 
       isReported = true
     }
   return isReported
+}
+
+/** The fields that others have removed from the copy. */
+export function removedFrom({ context, resource, cluster, namespace, name }: SyncedObject): RemovedFields {
+  return context.drifts.removedFrom({ resource, cluster, namespace, name })
 }
 
 /** Notes what others have changed in the copy, and tells the tenant in an Event; the report on the copy follows. */

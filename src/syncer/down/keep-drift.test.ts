@@ -137,9 +137,51 @@ describe('writes beside what others have changed in a copy', () => {
     spec.template.spec.containers.push({ name: 'sidecar', image: 'sidecar:1' })
     expect(lackingPaths(current, copy('h1', 2))).to.deep.equal([])
     spec.template.spec.containers.shift()
-    expect(lackingPaths(current, copy('h1', 2))).to.deep.equal([
-      { path: '.spec.template.spec.containers[name="a"]', isGone: true },
-    ])
+    const [lacking, ...others] = lackingPaths(current, copy('h1', 2))
+    expect(lacking).to.include({ path: '.spec.template.spec.containers[name="a"]', isGone: true })
+    expect(others).to.deep.equal([])
+  })
+
+  describe('that others have removed', () => {
+    const service = (hash: string, rest: object): KubeObject => ({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'web', annotations: { 'kcp.dev/applied': hash } },
+      spec: rest,
+    })
+    const [http, https] = [
+      { port: 80, protocol: 'TCP' },
+      { port: 443, protocol: 'TCP' },
+    ]
+    const whole = { selector: { app: 'web', tier: 'front' }, ports: [http, https], externalIPs: ['10.0.0.1'] }
+    const less = { selector: { app: 'web' }, ports: [http] }
+
+    /** Finds what is gone from the copy; then the tenant's object becomes `next`. Returns what is sent. */
+    const afterwards = async (next: object): Promise<{ sent: unknown; told: string[] }> => {
+      const found = await writeBesideDrift(answering().client, write(service('h1', less), service('h1', whole)))
+      const removed = new Map(found.map(({ path, wanted = '' }) => [path, wanted]))
+      expect([...removed.keys()]).to.have.members(['.spec.selector.tier', '.spec.ports', '.spec.externalIPs'])
+      const { client, sent } = answering()
+      const told = await writeBesideDrift(client, { ...write(service('h1', less), service('h2', next)), removed })
+      return { sent: sent[0]?.body['spec'], told: told.map(({ path }) => path) }
+    }
+
+    it('stay removed while the tenant changes other fields', async () => {
+      const { sent, told } = await afterwards({ ...whole, type: 'NodePort' })
+      expect(sent).to.deep.equal({ ...less, type: 'NodePort' })
+      expect(told).to.have.members(['.spec.selector.tier', '.spec.ports', '.spec.externalIPs'])
+    })
+    it('come back when the tenant changes them', async () => {
+      const next = { selector: { app: 'web', tier: 'back' }, ports: [http, { ...https, nodePort: 30000 }] }
+      const { sent, told } = await afterwards(next)
+      expect(sent).to.deep.equal(next)
+      expect(told).to.deep.equal([])
+    })
+    it('come with everything else when nothing is known of a removal', async () => {
+      const { client, sent } = answering()
+      await writeBesideDrift(client, write(service('h1', less), service('h2', whole)))
+      expect(sent[0]?.body['spec']).to.deep.equal(whole)
+    })
   })
 })
 

@@ -1,10 +1,11 @@
-// Writes of a copy that leave alone what others have changed in it: server-side apply without force, and without the
-// fields that others own with other values. What a member says of these fields is told, and nothing else follows from it.
+// Writes of a copy that leave alone what others have changed in it: server-side apply without force, without the fields
+// that others own with other values, and without those that others have removed. What a member says of these fields is
+// told, and nothing else follows from it.
 import { cloneJson, isJsonObject, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { isStatusError, type StatusError } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import { appliedAnnotation, syncerFieldManager } from '#crds/index.ts'
+import { appliedAnnotation, contentHash, syncerFieldManager } from '#crds/index.ts'
 import type { DriftedField } from '#syncer/context/drifts.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 
@@ -20,23 +21,33 @@ export interface KeptWrite {
   readonly ref: { readonly namespace?: string; readonly name: string }
   readonly current: CachedObject
   readonly desired: KubeObject
+  /** Fields that were found removed, as `writeBesideDrift` has returned them. Default: none. */
+  readonly removed?: RemovedFields
   readonly signal: AbortSignal
 }
+
+/** By path: the hash of what kcp would write there. Another hash: the tenant has changed the field since. */
+export type RemovedFields = ReadonlyMap<string, string>
 
 /**
  * Writes the copy as far as nobody else has changed it. Returns the fields that others have changed. Rejects with
  * StatusError.
  */
 export async function writeBesideDrift(client: Patching, write: KeptWrite): Promise<readonly DriftedField[]> {
-  const { current, desired } = write
+  const { current, desired, removed = new Map() } = write
   const lacking = lackingPaths(current, desired)
+  const gone = lacking.filter(({ isGone, path }) => isGone && !isMark(path))
   const isWrittenAlready =
     current.metadata.annotations?.[appliedAnnotation] === desired.metadata.annotations?.[appliedAnnotation]
   if (isWrittenAlready && !lacking.some(({ path }) => isMark(path))) {
     const changed = await conflictsOf(client, write)
-    return [...changed, ...lacking.filter(({ isGone }) => isGone).map(({ path }) => ({ path }))]
+    return [...changed, ...gone.map(({ path, wanted }) => ({ path, wanted }))]
   }
-  return await applyRest(client, write)
+  const kept = isWrittenAlready ? gone : gone.filter(({ path, wanted }) => removed.get(path) === wanted)
+  const known = new Map(kept.map(({ path, wanted }) => [path, wanted]))
+  const rest = withoutRemoved(current, desired, '', known) as KubeObject
+  const changed = await applyRest(client, { ...write, desired: rest })
+  return [...changed, ...kept.map(({ path, wanted }) => ({ path, wanted }))]
 }
 
 /** What others own with other values, by a dry run. */
@@ -95,41 +106,83 @@ function isMark(path: string): boolean {
 
 interface Lacking {
   readonly path: string
-  /** Whether the copy has nothing there. */
+  /** Whether the copy has nothing there, or a list with fewer items. */
   readonly isGone: boolean
+  /** Hash of what kcp would write there. */
+  readonly wanted: string
 }
 
 /** The fields of the desired copy that the present one has otherwise, or not at all. */
 export function lackingPaths(current: CachedObject, desired: KubeObject): Lacking[] {
   const found: Lacking[] = []
-  for (const lacking of lackingIn(current, desired, '')) {
-    found.push(lacking)
+  for (const { path, isGone, wanted } of lackingIn(current, desired, '')) {
+    found.push({ path, isGone, wanted: contentHash(wanted) })
     if (found.length > maxConflicts) break
   }
   return found
 }
 
-function* lackingIn(actual: unknown, wanted: unknown, path: string): Generator<Lacking> {
+interface LackingValue {
+  readonly path: string
+  readonly isGone: boolean
+  readonly wanted: unknown
+}
+
+function* lackingIn(actual: unknown, wanted: unknown, path: string): Generator<LackingValue> {
   if (isJsonObject(wanted)) {
     if (Object.keys(wanted).length === 0) return
-    if (!isJsonObject(actual)) yield { path, isGone: actual === undefined || actual === null }
+    if (!isJsonObject(actual)) yield { path, isGone: isNothing(actual), wanted }
     else for (const [key, value] of Object.entries(wanted)) yield* lackingIn(actual[key], value, `${path}.${key}`)
   } else if (Array.isArray(wanted)) {
     const items: readonly unknown[] = Array.isArray(actual) ? actual : []
-    const names = wanted.map(nameIn)
-    if (names.includes(undefined)) {
-      if (items.length !== wanted.length) yield { path, isGone: items.length < wanted.length }
+    if (!areNamed(wanted)) {
+      if (items.length !== wanted.length) yield { path, isGone: items.length < wanted.length, wanted }
       else for (const [index, item] of wanted.entries()) yield* lackingIn(items[index], item, `${path}[${index}]`)
       return
     }
     // An item that others have added is theirs.
-    for (const [index, item] of wanted.entries())
-      yield* lackingIn(
-        items.find((one) => nameIn(one) === names[index]),
-        item,
-        `${path}[name=${JSON.stringify(names[index])}]`,
-      )
-  } else if (!Object.is(actual, wanted)) yield { path, isGone: actual === undefined }
+    for (const item of wanted) yield* lackingIn(sameName(items, item), item, namedPath(path, item))
+  } else if (!Object.is(actual, wanted)) yield { path, isGone: actual === undefined, wanted }
+}
+
+/** `wanted` without what `actual` lacks at the paths of `removed`, as far as it would still be the same. */
+function withoutRemoved(actual: unknown, wanted: unknown, path: string, removed: RemovedFields): unknown {
+  const isLeftOut = (there: unknown, value: unknown, at: string): boolean =>
+    isNothing(there) && removed.has(at) && removed.get(at) === contentHash(value)
+  if (isJsonObject(wanted)) {
+    const there = isJsonObject(actual) ? actual : {}
+    const entries = Object.entries(wanted)
+      .map(([key, value]) => ({ key, value, at: `${path}.${key}` }))
+      .filter(({ key, value, at }) => !isLeftOut(there[key], value, at))
+      .map(({ key, value, at }) => [key, withoutRemoved(there[key], value, at, removed)] as const)
+    return Object.fromEntries(entries)
+  }
+  if (!Array.isArray(wanted)) return wanted
+  const items: readonly unknown[] = Array.isArray(actual) ? actual : []
+  if (areNamed(wanted))
+    return wanted
+      .filter((item) => !isLeftOut(sameName(items, item), item, namedPath(path, item)))
+      .map((item) => withoutRemoved(sameName(items, item), item, namedPath(path, item), removed))
+  if (items.length === wanted.length)
+    return wanted.map((item, index) => withoutRemoved(items[index], item, `${path}[${index}]`, removed))
+  if (removed.get(path) !== contentHash(wanted)) return wanted
+  return wanted.filter((item) => items.some((one) => lackingIn(one, item, '').next().done))
+}
+
+function isNothing(value: unknown): boolean {
+  return value === undefined || value === null
+}
+
+function areNamed(items: readonly unknown[]): boolean {
+  return !items.map(nameIn).includes(undefined)
+}
+
+function sameName(items: readonly unknown[], item: unknown): unknown {
+  return items.find((one) => nameIn(one) === nameIn(item))
+}
+
+function namedPath(path: string, item: unknown): string {
+  return `${path}[name=${JSON.stringify(nameIn(item))}]`
 }
 
 function nameIn(item: unknown): string | undefined {

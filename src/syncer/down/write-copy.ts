@@ -8,7 +8,7 @@ import type { CachedObject } from '#syncer/context/resources.ts'
 import { reportOtherPorts } from '#syncer/report/other-ports.ts'
 import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 import { deleteCopy } from './remove-copy.ts'
-import { reportsDrift, tellDrift } from './drift.ts'
+import { removedFrom, reportsDrift, tellDrift } from './drift.ts'
 import { writeBesideDrift } from './keep-drift.ts'
 import { ownAlone } from './own-alone.ts'
 import { isRepeatedKey, replaceCopy, wasReplaced } from './replace-copy.ts'
@@ -68,7 +68,8 @@ async function writeCopy(synced: SyncedObject, { current, desired }: Written): P
     if (live !== undefined) await ownAlone(context.downstream, gvr, { live, signal })
   }
   if (current !== undefined && reportsDrift(synced)) {
-    await tellDrift(synced, await writeBesideDrift(context.downstream, { gvr, ref, current, desired, signal }))
+    const removed = removedFrom(synced)
+    await tellDrift(synced, await writeBesideDrift(context.downstream, { gvr, ref, current, desired, removed, signal }))
     return
   }
   try {

@@ -217,8 +217,10 @@ async function writeCopy(
   if (live !== undefined && adopted !== undefined && adoptedObject(object) !== undefined)
     await ownAlone(downstream, gvr, { live, signal })
   if (live !== undefined && placedOn(object as KubeObject)[member.name]?.drift === 'Report') {
-    const fields = await writeBesideDrift(downstream, { gvr, ref, current: live, desired, signal })
-    const text = context.drifts.note(subjectOf(reconcile, custom), fields)
+    const subject = subjectOf(reconcile, custom)
+    const removed = context.drifts.removedFrom(subject)
+    const fields = await writeBesideDrift(downstream, { gvr, ref, current: live, desired, removed, signal })
+    const text = context.drifts.note(subject, fields)
     if (text === undefined) return false
     await warnOnce(reconcile, object, { reason: 'Drifted', message: `member cluster "${member.name}": ${text}` })
     return true
