@@ -63,7 +63,23 @@ export interface SubtreeLimits {
   children?: number
   /** How many levels of logical clusters may be below. */
   depth?: number
+  /** CustomResourceDefinitions and APIBindings. */
+  crds?: number
+  /** Watches that are open at the same time. */
+  watches?: number
+  /** Requests in a second, in the mean; a burst is half a second's worth, and at least five. */
+  requestsPerSecond?: number
+  /** Quantity: the sum of what the pods of placed workloads request. */
+  cpu?: string
+  /** The same, a quantity of bytes. */
+  memory?: string
+  /** Pods of placed workloads. */
+  pods?: number
 }
+
+/** The limits that the scheduler keeps: what the copies of workloads request in members. */
+export const placedLimits = ['cpu', 'memory', 'pods'] as const
+export type PlacedLimit = (typeof placedLimits)[number]
 
 /** What a logical cluster takes from its ancestors, and what it lets its descendants leave out. */
 export interface Inheritance {
@@ -198,6 +214,34 @@ const limitsSchema: JsonSchema = {
       maximum: maxLevelsBelow,
       description: `Levels of logical clusters below. Default ${defaultLevelsBelow} below the top of a tree.`,
     },
+    crds: {
+      type: 'integer',
+      minimum: 0,
+      maximum: 1_000_000,
+      description: 'CustomResourceDefinitions and APIBindings.',
+    },
+    watches: { type: 'integer', minimum: 0, maximum: 1_000_000, description: 'Open watches.' },
+    requestsPerSecond: {
+      type: 'integer',
+      minimum: 1,
+      maximum: 1_000_000,
+      description:
+        "Requests of users per second. A burst may have half a second's worth more, at least five. More are answered 429 with Retry-After.",
+    },
+    cpu: {
+      type: 'string',
+      maxLength: 32,
+      pattern: '^[0-9]+([.][0-9]{1,3})?(m|k)?$',
+      description:
+        'CPU that the pods of placed workloads request, such as 500m or 16. A workload beyond it waits: condition Placed says so.',
+    },
+    memory: {
+      type: 'string',
+      maxLength: 32,
+      pattern: '^[0-9]+([.][0-9]+)?(k|M|G|T|Ki|Mi|Gi|Ti)?$',
+      description: 'Memory that the pods of placed workloads request, such as 64Gi.',
+    },
+    pods: { type: 'integer', minimum: 0, maximum: 10_000_000, description: 'Pods of placed workloads.' },
   },
 }
 

@@ -32,6 +32,8 @@ const remedies: Readonly<Record<string, string>> = {
   FieldsUnsupported: 'remove the field that the message names, or add a member of a newer version',
   InsufficientCapacity:
     'lower requests or replicas, or admin: add nodes, raise spec.capacity of the member, or join one',
+  LimitExceeded:
+    'lower requests or replicas, or admin: raise spec.limits of the logical cluster that the message names',
   SpreadUneven: 'raise maxSkew or lower minDomains of the Placement',
   VolumesElsewhere: 'ask for the member that has the volumes, or remove the annotation kcp.dev/clusters',
   MoveStalled: 'mend what the new copy waits for; until then the old copy stays. Or ask for the former member again',

@@ -11,6 +11,11 @@ interface Kept {
   readonly bytes: number
 }
 
+/** The same, with their number by resource. */
+interface KeptByResource extends Kept {
+  countOf(resource: string): number
+}
+
 /** The growth by a write. */
 interface Growth {
   /** Change of the size in bytes; negative if the value gets smaller. */
@@ -18,14 +23,19 @@ interface Growth {
   readonly creates: boolean
 }
 
+/** The same, with the resource of the object. */
+interface GrowthOf extends Growth {
+  readonly resource: string
+}
+
 export interface QuotaAccount {
   /**
    * Runs the write if there is room for it. Rejects StoreError OverBudget without writing, or with the error of the
    * write.
    */
-  admit<T>(kept: Kept, growth: Growth, write: () => Promise<T>): Promise<T>
+  admit<T>(kept: KeptByResource, growth: GrowthOf, write: () => Promise<T>): Promise<T>
   /** Called after each applied change. Must be quick. */
-  changed?(kept: Kept): void
+  changed?(kept: KeptByResource): void
 }
 
 /** Bytes charged per object besides its value: many small objects are not free. */

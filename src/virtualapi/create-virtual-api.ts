@@ -6,7 +6,7 @@ import { createEgress, tracedEgress, type Egress, type EgressOptions } from '#ne
 import { sessionKinds } from '#network/tunnel/index.ts'
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import { isStoreError, StorageBudget, type Store } from '#store/index.ts'
-import { createWatchCache, type BaseLayer, type ClusterLoad, type WatchCache } from '#store/watch-cache/index.ts'
+import { createWatchCache, type BaseLayer, type WatchCache } from '#store/watch-cache/index.ts'
 import { containerMemory, processTracer, type Logger, type Metrics } from '#telemetry/index.ts'
 import type { AuditSink } from './request/request-audit.ts'
 import {
@@ -42,7 +42,8 @@ import { createServiceResolver } from './outbound/calls/resolve-service.ts'
 import type { ServiceResolver } from './outbound/calls/service-resolver.ts'
 import { childDefinitions } from './hierarchy/child-clusters.ts'
 import { createAncestors } from './hierarchy/ancestors.ts'
-import { SubtreeBudgets, type Kept } from './hierarchy/subtree-budgets.ts'
+import { countDefinitions, SubtreeBudgets, type Kept } from './hierarchy/subtree-budgets.ts'
+import { SubtreeFlow } from './hierarchy/subtree-flow.ts'
 import { createTreeCheck, type TreeCheck } from './hierarchy/tree-check.ts'
 import { inheritedDefinitions } from './hierarchy/inherited-definitions.ts'
 import { ClusterCatalog } from './catalog/cluster-catalog.ts'
@@ -163,7 +164,7 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   const baseLayer = createServerBaseLayer(settings, directory)
   const logicalClusterSource: { client?: KubeClient } = {}
   const budgets = new SubtreeBudgets(directory, {
-    inMemory: (id) => keptOf(watchCache.loadOf(id)),
+    inMemory: (id) => keptOf(watchCache, id),
     read: (id) => readKept(watchCache, id, signal),
   })
   const watchCache: WatchCache = stack.use(await openWatchCache(settings, { baseLayer, readiness, budgets }))
@@ -286,21 +287,25 @@ function openWatchCache(
   })
 }
 
-function keptOf(load: ClusterLoad | undefined): Kept | undefined {
-  return load && { size: load.objects, bytes: load.bytes }
+function keptOf(watchCache: WatchCache, id: ClusterId): Kept | undefined {
+  const [load, objects] = [watchCache.loadOf(id), watchCache.loaded(id)]
+  if (load === undefined || objects === undefined) return undefined
+  const crds = countDefinitions((resource) => objects.count({ resource }))
+  return { size: load.objects, bytes: load.bytes, crds }
 }
 
 /** Loads a logical cluster to see how much it keeps, and evicts it again. A deleted one keeps nothing. */
 async function readKept(watchCache: WatchCache, id: ClusterId, signal: AbortSignal): Promise<Kept> {
+  const nothing: Kept = { size: 0, bytes: 0, crds: 0 }
   try {
     await watchCache.cluster(id, { signal })
+    return keptOf(watchCache, id) ?? nothing
   } catch (error) {
-    if (isStoreError(error, 'Closed')) return { size: 0, bytes: 0 }
+    if (isStoreError(error, 'Closed')) return nothing
     throw error
+  } finally {
+    watchCache.release(id)
   }
-  const kept = keptOf(watchCache.loadOf(id))
-  watchCache.release(id)
-  return kept ?? { size: 0, bytes: 0 }
 }
 
 /** The only cluster of the server, if it is to have one. Throws if there is no root. */
@@ -392,6 +397,11 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
     authenticator,
     authorizer,
     fairness,
+    subtreeFlow: new SubtreeFlow({
+      directory,
+      ownership: settings.sharing?.ownership,
+      now: () => clock.monotonic(),
+    }),
     loopShare,
     passMonitor: new PassMonitor({ log, metrics, warmsUp: true }),
     memoryGuard,

@@ -3,6 +3,7 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { systemClock, timestamp, type Clock } from '#async/index.ts'
 import { clusterInKey, type DeepReadonly } from '#client/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
+import { limitExceeded } from '#placement/index.ts'
 import type { MemberApis } from '#operator/exported-apis/member-apis.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 import { apply, isRefusedWrite } from './apply.ts'
@@ -107,6 +108,9 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
   }
 }
 
+/** How often a workload that waits for a limit looks for room, if no change has woken it. */
+const limitRetrySeconds = 30
+
 function reconcilerOf(
   context: OperatorContext,
   inputs: PlacementInputs,
@@ -126,6 +130,7 @@ function reconcilerOf(
     if (workload === undefined) {
       tell(key, '')
       reports.forget(key)
+      inputs.placedLimits.noteWaiting(key, '', false)
     }
     if (ref === undefined || workload === undefined) return {}
     if (await releaseRemovedMembers(ref, workload, { context, inputs }, signal)) return {}
@@ -135,6 +140,8 @@ function reconcilerOf(
     const observed = observe(ref, workload, inputs, nowMs)
     if (observed === undefined) return {}
     const next = plan(observed, { nowMs, drainSeconds, soakSeconds, forwardSeconds })
+    const isOverLimit = next.decision.held.some(({ reason }) => reason === limitExceeded)
+    inputs.placedLimits.noteWaiting(key, ref.cluster, isOverLimit)
     reports.note(key, observed.choice.placementKey, next.decision)
     const client = context.virtual(`/clusters/${ref.cluster}`)
     const isReady = (member: string): boolean => inputs.isReady(member)
@@ -154,7 +161,9 @@ function reconcilerOf(
     }
     const reason = heldMessage(next.decision.held)
     tell(key, reason)
-    return next.requeueAfterSeconds === undefined ? {} : { requeueAfterSeconds: next.requeueAfterSeconds }
+    const { requeueAfterSeconds = Infinity } = next
+    const seconds = Math.min(requeueAfterSeconds, isOverLimit ? limitRetrySeconds : Infinity)
+    return seconds === Infinity ? {} : { requeueAfterSeconds: seconds }
   }
   return async (key, signal) => {
     const [begins, again] = [inputs.rebalancing.get(key), inputs.dividedAgain.get(key)]

@@ -13,6 +13,7 @@ import {
 } from '#crds/index.ts'
 import { memberOfClaim, storageClassOf, usesClaim } from '#placement/index.ts'
 import { selects } from './copy-seen.ts'
+import { placedLimitsOf } from './placed-limits.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 import { workloadKey } from './workload-key.ts'
 
@@ -28,6 +29,8 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
         const object = after ?? before
         if (object === undefined || !isPlaceable(object)) return
         enqueue(workloadKey(kind, key))
+        // It may have left room for others that wait for a limit.
+        enqueueAll(inputs.placedLimits.waitingFor(clusterInKey(key), woken))
         // Siblings may wait for this workload before they drain.
         if (before?.metadata.annotations?.[placedOnAnnotation] !== after?.metadata.annotations?.[placedOnAnnotation])
           enqueueAll(inputs.workloadKeysWaitingIn(namespaceKeyOf(key)))
@@ -93,8 +96,9 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
     inputs.clusters.onChange(({ key, before, after }) => {
       const isMoved = before?.spec?.parentRef?.name !== after?.spec?.parentRef?.name
       const isRelabelled = JSON.stringify(before?.metadata.labels) !== JSON.stringify(after?.metadata.labels)
-      if (before === undefined) enqueueAll(inputs.workloadKeysInCluster(key))
-      else if (isMoved || isRelabelled)
+      const isLimited = placedLimitsOf(before) !== placedLimitsOf(after)
+      if (before === undefined && !isLimited) enqueueAll(inputs.workloadKeysInCluster(key))
+      else if (isMoved || isRelabelled || isLimited)
         for (const name of inputs.subtreeOf(key)) enqueueAll(inputs.workloadKeysInCluster(name))
     }),
   ]
@@ -102,6 +106,9 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
     for (const end of unsubscribe) end()
   }
 }
+
+/** How many of the workloads that wait for a limit are looked at after a change; the others follow, or look themselves. */
+const woken = 16
 
 /** What workloads tell of a move of their volumes, as text. */
 function toldOf(move: DeepReadonly<VolumeMove> | undefined): string {

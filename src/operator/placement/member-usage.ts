@@ -13,21 +13,50 @@ import {
   requestsOf,
 } from '#crds/index.ts'
 import type { Gate } from '#placement/index.ts'
+import { clusterOfWorkloadKey } from './workload-key.ts'
 
 /** By member: the requests of the part of a workload that the member is to run. */
 type Shares = ReadonlyMap<string, Amounts>
 
 const none: Shares = new Map()
 
+/** Told of requests that a logical cluster has more (1) or less (-1). */
+type RequestsChanged = (cluster: string, requests: Amounts, sign: 1 | -1) => void
+
 export class MemberUsage {
   /** By member, the sum of all shares. */
   readonly #sums = new Map<string, Map<string, Quantity>>()
+  /** By logical cluster, the sum of all shares. */
+  readonly #byCluster = new Map<string, Map<string, Quantity>>()
+  readonly #changed: RequestsChanged | undefined
   /** By key of the workload: its shares by the decision on its object, and by later decisions. */
   readonly #shares = new Map<string, Shares>()
   /** By key of the workload: the replicas that members were given (undefined: all), until its object says so. */
   readonly #assumed = new Map<string, Given>()
   /** By key of the workload: the version of the workload that the assumed decision was made about. */
   readonly #assumedOf = new Map<string, DeepReadonly<KubeObject>>()
+
+  /** `changed` is called after each change of what a logical cluster requests. */
+  constructor(changed?: RequestsChanged) {
+    this.#changed = changed
+  }
+
+  /** Requests of all workloads of a logical cluster in members. */
+  requestedBy(cluster: string): Amounts {
+    return this.#byCluster.get(cluster) ?? new Map<string, Quantity>()
+  }
+
+  /** The logical clusters with requests in members. */
+  get clusters(): Iterable<string> {
+    return this.#byCluster.keys()
+  }
+
+  /** Requests of one workload in all members. */
+  requestsOfWorkload(key: string): Amounts {
+    const sum = new Map<string, Quantity>()
+    for (const requests of this.#shares.get(key)?.values() ?? []) addAmounts(sum, requests)
+    return sum
+  }
 
   /** The object of a workload has changed; undefined: it is gone. */
   observe(key: string, workload: DeepReadonly<KubeObject> | undefined): void {
@@ -85,19 +114,29 @@ export class MemberUsage {
 
   #replace(key: string, after: Shares): void {
     const before = this.#shares.get(key) ?? none
-    this.#add(before, -1)
-    this.#add(after, 1)
+    const cluster = clusterOfWorkloadKey(key)
+    this.#add(cluster, before, -1)
+    this.#add(cluster, after, 1)
     if (after.size === 0) this.#shares.delete(key)
     else this.#shares.set(key, after)
   }
 
-  #add(shares: Shares, sign: 1 | -1): void {
+  #add(cluster: string, shares: Shares, sign: 1 | -1): void {
     for (const [member, requests] of shares) {
+      this.#addOf(cluster, requests, sign)
       const sum = this.#sums.get(member) ?? new Map<string, Quantity>()
       addAmounts(sum, requests, sign)
       if ([...sum.values()].every(({ nanos }) => nanos === 0n)) this.#sums.delete(member)
       else this.#sums.set(member, sum)
     }
+  }
+
+  #addOf(cluster: string, requests: Amounts, sign: 1 | -1): void {
+    const sum = this.#byCluster.get(cluster) ?? new Map<string, Quantity>()
+    addAmounts(sum, requests, sign)
+    if ([...sum.values()].every(({ nanos }) => nanos === 0n)) this.#byCluster.delete(cluster)
+    else this.#byCluster.set(cluster, sum)
+    this.#changed?.(cluster, requests, sign)
   }
 }
 

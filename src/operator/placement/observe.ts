@@ -23,6 +23,7 @@ import {
   type Candidate,
   type Choice,
   type CopySeen,
+  type PlacedRoom,
   type Rebalancing,
   type Rejection,
   type VolumeCopy,
@@ -174,7 +175,8 @@ function choiceFor(
   const rebalancing = inputs.rebalancing.get(key)
   const candidates = candidatesFor(owner, { workload, key }, inputs, nowMs)
   const claims = inputs.claimsIn(namespaceKeyOf(objectKey))
-  return choiceOfObject({ workload, cluster, namespace, candidates, claims, rebalancing }, inputs, nowMs)
+  const room = inputs.placedLimits.roomFor(cluster, inputs.usage.requestsOfWorkload(key))
+  return choiceOfObject({ workload, cluster, namespace, candidates, claims, rebalancing, room }, inputs, nowMs)
 }
 
 interface ObjectToPlace {
@@ -185,11 +187,12 @@ interface ObjectToPlace {
   readonly candidates: readonly Candidate[]
   readonly claims: Iterable<CachedObject>
   readonly rebalancing?: Rebalancing | undefined
+  readonly room?: PlacedRoom | undefined
 }
 
 /** The question where an object should run; undefined while its logical cluster is not known. */
 export function choiceOfObject(
-  { workload, cluster, namespace, candidates, claims, rebalancing }: ObjectToPlace,
+  { workload, cluster, namespace, candidates, claims, rebalancing, room }: ObjectToPlace,
   inputs: PlacementInputs,
   nowMs: number,
 ): Choice | undefined {
@@ -207,6 +210,7 @@ export function choiceOfObject(
     near: inputs.membersOfOthers(`${cluster}|${namespace}`, workload),
     keyOf: (name, isTenants) => keyFor(isTenants ? { cluster, name } : { name }),
     ...(rebalancing && { rebalancing }),
+    ...(room && { room }),
     copyOf: (withData) => copyOf(withData, inputs),
     nowMs,
   })

@@ -33,6 +33,7 @@ import {
   unsettledGroup,
   waitsForSiblings,
 } from './member-usage.ts'
+import { PlacedLimits } from './placed-limits.ts'
 import { workloadKey, type WorkloadRef } from './workload-key.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
@@ -83,7 +84,11 @@ export class PlacementInputs implements Disposable {
   /** Copies by member, for each logical cluster. */
   readonly #loadByCluster = new Map<string, CopyCount>()
   /** Requests of workloads by member. */
-  readonly usage = new MemberUsage()
+  readonly usage = new MemberUsage((cluster, requests, sign) =>
+    this.placedLimits.requestsChanged(cluster, requests, sign),
+  )
+  /** Limits of these requests by logical cluster. */
+  readonly placedLimits: PlacedLimits
   /** By key of the workload (workloadKey): the move for balance that its next reconcile begins. */
   readonly rebalancing = new Map<string, Rebalancing>()
   /** By key of the workload: why its next reconcile divides it again, for people. */
@@ -116,6 +121,7 @@ export class PlacementInputs implements Disposable {
     this.members = informers.of<MemberCluster>(memberClusters)
     this.adminPlacements = informers.of<Placement>(placements)
     this.clusters = informers.of<LogicalCluster>(logicalClusters)
+    this.placedLimits = new PlacedLimits(this.clusters.store, (cluster) => this.usage.requestedBy(cluster))
     this.volumeMoves = informers.of<VolumeMove>(volumeMoves)
     this.#movesByClaim = new ObjectIndex(this.volumeMoves, (_, { spec }) => [spec.claimUid])
     this.#unsubscribe = this.workloads.map(({ kind, informer }) =>
@@ -123,6 +129,9 @@ export class PlacementInputs implements Disposable {
         this.#countCopies(key, before, after)
         this.usage.observe(workloadKey(kind, key), after)
       }),
+    )
+    this.#unsubscribe.push(
+      this.clusters.onChange(({ before, after }) => this.placedLimits.clusterChanged(before, after)),
     )
     const unsubscribe = this.members.onChange(({ key, before, after }) => {
       this.#memberCount += Number(after !== undefined) - Number(before !== undefined)

@@ -33,6 +33,7 @@ import {
   type Target,
   targetOf,
 } from '#placement/rules/target.ts'
+import type { PlacedRoom } from './placed-room.ts'
 import { volumeRuleOf } from '#placement/rules/volume-rule.ts'
 import { claimsWithData, membersOfClaims, usesSingleWriterVolume } from '#placement/rules/volumes.ts'
 
@@ -75,6 +76,8 @@ export interface Choice {
   readonly rebalance?: RebalanceRule
   /** A move for balance that is under way or begins now. */
   readonly rebalancing?: Rebalancing
+  /** What limits of logical clusters leave; absent: there are none. */
+  readonly room?: PlacedRoom
 }
 
 /** A copy of the volumes of a workload in another member. */
@@ -106,6 +109,8 @@ export interface ChoiceInput {
   readonly copyOf?: (claims: readonly CachedObject[]) => VolumeCopy | undefined
   /** A move for balance that begins now. */
   readonly rebalancing?: Rebalancing
+  /** What limits of logical clusters leave for it. */
+  readonly room?: PlacedRoom
   /** In Unix milliseconds; default 0, at which no move for balance has lasted too long. */
   readonly nowMs?: number
 }
@@ -162,6 +167,7 @@ export function choiceOf(input: ChoiceInput): Choice {
     ...(firstSaid(rules, (rule) => rule.apply?.drift) === 'Report' && { reportsDrift: true as const }),
     ...(rebalance && { rebalance }),
     ...(rebalancing && { rebalancing }),
+    ...(input.room && { room: input.room }),
   }
 }
 

@@ -4,10 +4,15 @@ import { volumeConsentAnnotation } from '#crds/index.ts'
 import type { Candidate } from '#placement/rules/candidate.ts'
 import type { Choice } from './choice.ts'
 import { choose, evict } from './choose.ts'
+import { withinRoom } from './placed-room.ts'
 import type { Target } from '#placement/rules/target.ts'
 
-/** Where the workload should run. */
+/** Where the workload should run, as far as limits of its logical cluster have room. */
 export function decide(choice: Choice): Decision {
+  return withinRoom(decideFreely(choice), choice)
+}
+
+function decideFreely(choice: Choice): Decision {
   const { current, move: how } = choice
   const stays = how === 'stays' ? decideStay(choice) : undefined
   if (stays !== undefined) return { wanted: stays, held: [], rejected: [] }

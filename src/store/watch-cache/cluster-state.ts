@@ -92,6 +92,11 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return this.#bytes
   }
 
+  /** Number of objects of this resource written here. */
+  countOf(resource: string): number {
+    return this.#tables.get(resource)?.size ?? 0
+  }
+
   get isWatched(): boolean {
     return this.#watches > 0
   }
@@ -202,7 +207,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
 
   async create(key: LocalKey, value: Uint8Array, options: Waiting): Promise<Entry> {
     this.#check()
-    const growth = { bytes: value.length, creates: true }
+    const growth = { bytes: value.length, creates: true, resource: key.resource }
     return this.#account.admit(this, growth, () => this.#create(key, value, options))
   }
 
@@ -220,7 +225,8 @@ export class ClusterState implements ClusterObjects, WatcherHome {
 
   async update(key: LocalKey, value: Uint8Array, options: Updating): Promise<Entry> {
     const before = this.#tables.get(key.resource)?.get(key.namespace, key.name)
-    const growth = { bytes: value.length - (before?.size ?? 0), creates: before === undefined }
+    const creates = before === undefined
+    const growth = { bytes: value.length - (before?.size ?? 0), creates, resource: key.resource }
     return this.#account.admit(this, growth, async () =>
       this.#written(await this.#replace(key, value, options), options),
     )

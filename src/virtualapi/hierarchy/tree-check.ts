@@ -3,11 +3,17 @@ import { rootClusterName, type ClusterName } from '#apimachinery/meta/index.ts'
 import { ancestryOf } from '#virtualapi/request/hierarchy.ts'
 import type { ClusterDirectory } from '#virtualapi/request/logical-cluster.ts'
 import { AnnouncedTree, type Place } from './announced-tree.ts'
-import { budgetDimensions, type BudgetDimension, type SubtreeBudgets } from './subtree-budgets.ts'
+import {
+  budgetDimensions,
+  carvedLimits,
+  type BudgetDimension,
+  type CarvedLimit,
+  type SubtreeBudgets,
+} from './subtree-budgets.ts'
 
 /** Why a LogicalCluster cannot be written, and the field that the reason is about. */
 export interface TreeProblem {
-  readonly field: 'spec.parentRef.name' | 'spec.limits.storage' | 'spec.limits.objects' | 'spec.limits.children'
+  readonly field: 'spec.parentRef.name' | `spec.limits.${CarvedLimit | 'children'}`
   readonly message: string
 }
 
@@ -122,12 +128,12 @@ async function learn(next: Place, dimension: BudgetDimension, { tree, budgets }:
   if (owner !== undefined) await budgets.used(owner.name, dimension, tree)
 }
 
-function ownerAbove(next: Place, dimension: BudgetDimension, tree: AnnouncedTree) {
+function ownerAbove(next: Place, dimension: CarvedLimit, tree: AnnouncedTree) {
   return ancestryOf(next, tree).ancestors.find(({ limits }) => limits?.[dimension] !== undefined)
 }
 
 function limitProblem(next: Place, { tree, budgets }: Limits): TreeProblem | undefined {
-  for (const dimension of budgetDimensions) {
+  for (const dimension of carvedLimits) {
     const field = `spec.limits.${dimension}` as const
     const limit = next.limits?.[dimension]
     const own = limit === undefined ? 0 : budgets.usedNow(next.name, dimension, tree)
@@ -141,6 +147,7 @@ function limitProblem(next: Place, { tree, budgets }: Limits): TreeProblem | und
     const taken = limit ?? budgets.usedNow(next.name, dimension, tree)
     const rest =
       (owner.limits?.[dimension] ?? 0) -
+      (dimension === 'requestsPerSecond' ? leastRate : 0) -
       budgets.usedNow(owner.name, dimension, tree) +
       takenNow(next.name, owner.name, dimension, { tree, budgets })
     if (taken > 0 && taken > rest)
@@ -152,13 +159,11 @@ function limitProblem(next: Place, { tree, budgets }: Limits): TreeProblem | und
   return undefined
 }
 
+/** Requests per second that a logical cluster keeps for itself: without any, its users could not change this again. */
+const leastRate = 1
+
 /** What the logical cluster, as it is now, takes of the limit of `owner`. */
-function takenNow(
-  name: ClusterName,
-  owner: ClusterName,
-  dimension: BudgetDimension,
-  { tree, budgets }: Limits,
-): number {
+function takenNow(name: ClusterName, owner: ClusterName, dimension: CarvedLimit, { tree, budgets }: Limits): number {
   const now = tree.byName(name)
   if (now === undefined || ownerAbove(now, dimension, tree)?.name !== owner) return 0
   return now.limits?.[dimension] ?? budgets.usedNow(name, dimension, tree)

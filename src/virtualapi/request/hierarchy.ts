@@ -45,8 +45,24 @@ export function placeInTree(
 
 function limitsOf({
   storage,
+  cpu,
+  memory,
   ...others
 }: NonNullable<DeepReadonly<LogicalClusterObject['spec']> & object>['limits'] & object): SubtreeLimits {
-  const quantity = storage === undefined ? undefined : tryQuantity(storage)
-  return { ...others, ...(quantity === undefined ? {} : { storage: Number(quantity.nanos / 1_000_000_000n) }) }
+  return {
+    ...others,
+    ...amountOf('storage', storage, 1),
+    ...amountOf('cpu', cpu, 1000),
+    ...amountOf('memory', memory, 1),
+  }
+}
+
+function amountOf<Name extends keyof SubtreeLimits>(
+  name: Name,
+  text: string | undefined,
+  scale: number,
+): Pick<SubtreeLimits, Name> | undefined {
+  const quantity = text === undefined ? undefined : tryQuantity(text)
+  if (quantity === undefined) return undefined
+  return { [name]: Number((quantity.nanos * BigInt(scale)) / 1_000_000_000n) } as Pick<SubtreeLimits, Name>
 }

@@ -10,12 +10,20 @@ export interface OwnerSubject {
   readonly namespace?: string
 }
 
-/** Bounds of a subtree: bytes, objects, logical clusters below, levels below. */
+/** Bounds of a subtree; storage in bytes. */
 export interface SubtreeLimits {
   readonly storage?: number
   readonly objects?: number
   readonly children?: number
   readonly depth?: number
+  readonly crds?: number
+  readonly watches?: number
+  readonly requestsPerSecond?: number
+  /** Thousandths of a CPU. */
+  readonly cpu?: number
+  /** Bytes. */
+  readonly memory?: number
+  readonly pods?: number
 }
 
 export interface Inheritance {

@@ -5,6 +5,7 @@ import type { AuditSink } from '#virtualapi/request/request-audit.ts'
 import type { Authenticator } from '#virtualapi/auth/authn/authenticator.ts'
 import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import type { Fairness } from '#virtualapi/flowcontrol/fairness.ts'
+import type { SubtreeFlow } from '#virtualapi/hierarchy/subtree-flow.ts'
 import type { PlainCluster } from '#virtualapi/request/plain-cluster.ts'
 import type { ClusterOwnership } from '#virtualapi/request/ownership.ts'
 import type { EventLoopShare } from '#virtualapi/flowcontrol/event-loop-share.ts'
@@ -18,6 +19,8 @@ export interface ServerDependencies extends EndpointDependencies {
   /** APIExports and their consumers. */
   readonly sharing: SharedApis
   readonly fairness: Fairness
+  /** Limits of watches and requests per second. */
+  readonly subtreeFlow: SubtreeFlow
   readonly loopShare: EventLoopShare
   readonly passMonitor: PassMonitor
   readonly memoryGuard: MemoryGuard

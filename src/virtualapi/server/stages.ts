@@ -220,12 +220,19 @@ function takeIdentityOf(
   requireTenure(exchange, dependencies)
 }
 
-function applyLimits(exchange: Exchange, { fairness, memoryGuard }: ServerDependencies): Promise<void> | undefined {
+function applyLimits(
+  exchange: Exchange,
+  { fairness, memoryGuard, subtreeFlow }: ServerDependencies,
+): Promise<void> | undefined {
   const { info } = exchange
   // Our own controllers are few and bounded, and all tenants depend on them: they have no limits.
   if (info.entryPoint === 'loopback' || exchange.user.realm.kind === 'installation') return undefined
   const flow = flowOf(exchange)
   const cluster = exchange.provider ?? exchange.cluster
+  if (cluster !== undefined && exchange.user !== anonymous) {
+    subtreeFlow.request(cluster.id)
+    if (info.verb === 'watch') exchange.cleanups.push(subtreeFlow.watch(cluster.id))
+  }
   if (cluster !== undefined && exchange.user === anonymous) {
     // The request is answered as if the logical cluster did not exist: anonymous clients must not learn that it does.
     if (memoryGuard.mustStayUnloaded(cluster.id)) exchange.cluster = undefined
