@@ -2,9 +2,11 @@
 import { Argument, Command, Option } from 'commander'
 import { maxTokenMs, serviceNetworks } from '#crds/index.ts'
 import type { Shell } from './commands/completion.ts'
+import type { SignInProgram } from './commands/kubeconfig.ts'
 import type { SealKeyStep } from './commands/seal-key.ts'
 import type { OutputFormat } from './commands/output.ts'
 import { naming } from './commands/values.ts'
+import { loginCommand } from './login-command.ts'
 import { registrations } from './roles/registration.ts'
 import {
   adoptCommand,
@@ -57,6 +59,7 @@ export function commands(): readonly Command[] {
       connectCommand(),
       consoleCommand(),
       kubeconfigCommand(),
+      loginCommand(),
       credentialCommand(),
       accessCommand(),
     ]),
@@ -206,6 +209,16 @@ function kubeconfigCommand(): Command {
     .description('print a kubeconfig for a logical cluster, with admin rights inside it and none outside')
     .addArgument(clusterArgument())
     .option('--days <days>', 'validity of the client certificate', '365')
+    .addOption(
+      new Option(
+        '--login [program]',
+        'without credentials: its users sign in with an identity provider, by this program (default: kcp)',
+      ).choices(['kcp', 'kubelogin'] satisfies SignInProgram[]),
+    )
+    .option('--oidc-issuer-url <url>', 'with --login: the provider (default: the one in spec.authentication)')
+    .option('--oidc-client-id <id>', 'with --login: the client that the provider knows (default: the only audience)')
+    .option('--oidc-extra-scope <scopes>', 'with --login: scopes besides openid, with commas', parseNames, [])
+    .option('--certificate-authority <file>', 'with --login: authority of the certificate of the provider')
     .action(loadedLate(() => import('./commands/kubeconfig.ts')))
 }
 

@@ -42,7 +42,15 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp console acme --open     # as the admin of acme, and of nothing else',
     'kcp console --url https://console.example.com',
   ],
-  kubeconfig: ['kcp kubeconfig acme > acme.kubeconfig', 'kcp kubeconfig acme --days 7 > acme.kubeconfig'],
+  kubeconfig: [
+    'kcp kubeconfig acme > acme.kubeconfig',
+    'kcp kubeconfig acme --days 7 > acme.kubeconfig',
+    'kcp kubeconfig acme --login > everybody.kubeconfig    # they sign in with the provider of acme',
+  ],
+  login: [
+    'kcp login --oidc-issuer-url https://login.example.com --oidc-client-id kcp',
+    'kcp login --oidc-issuer-url https://login.example.com --oidc-client-id kcp --grant-type device-code',
+  ],
   access: ['kcp access --kubeconfig hub.kubeconfig    # run by a client, with KUBERNETES_EXEC_INFO set'],
   credential: ['kcp credential acme --root-dir .run/kcp'],
   join: [

@@ -7,7 +7,7 @@ export {
   type KubeconfigSource,
 } from './kubeconfig/kubeconfig.ts'
 export * from './kubeconfig/endpoint.ts'
-export { kubeconfigText, type KubeconfigCredentials } from './kubeconfig/kubeconfig.ts'
+export { type ExecCommand, kubeconfigText, type KubeconfigCredentials } from './kubeconfig/kubeconfig.ts'
 export { httpTransport, type HttpTransportOptions } from './verbs/http-transport.ts'
 export { connectThroughProxy } from './verbs/proxy-tunnel.ts'
 export { boundedTransport, passedOn, responseBoundOf } from './verbs/bounded-transport.ts'

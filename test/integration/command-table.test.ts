@@ -74,6 +74,13 @@ const table: Readonly<Record<string, Row>> = {
     completes: clusters,
   },
   credential: { works: ['acme'], unknown: [['nobody'], noCluster], misused: [[], missing], completes: clusters },
+  login: {
+    isLocal: true,
+    misused: [
+      ['--oidc-issuer-url', 'http://x', '--oidc-client-id', 'kcp', '--token-cache-storage', 'none'],
+      /--oidc-issuer-url must be an https URL/,
+    ],
+  },
   access: { isLocal: true, misused: [[], /KUBERNETES_EXEC_INFO is not set: clients run this command/] },
   join: { misused: [['east'], /required option '--kubeconfig <file>' not specified/] },
   'member join': {

@@ -43,6 +43,7 @@ interface Source {
     | 'csi-sidecars'
     | 'kubectl-kcp'
     | 'local-path-provisioner'
+    | 'zitadel-oidc'
     | 'clients/go'
   package: string
   /** `test` compiles the package's tests into a program (the conformance suite). */
@@ -141,6 +142,7 @@ const sources = {
     module: 'local-path-provisioner',
     package: 'github.com/rancher/local-path-provisioner',
   },
+  'zitadel-oidc': { module: 'zitadel-oidc', package: '.' },
   'config-map-per-widget': { module: 'clients/go', package: './examples/config-map-per-widget' },
 } as const satisfies Record<string, Source>
 

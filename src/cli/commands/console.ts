@@ -1,13 +1,8 @@
 // `kcp console [NAME]`: prints a link that signs a browser in to the console, once, as an admin.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { clusterIdOf } from '#apimachinery/meta/index.ts'
 import { systemClock } from '#async/index.ts'
-import { ExitError, UsageError } from '#cli/process/exit-error.ts'
+import { UsageError } from '#cli/process/exit-error.ts'
+import { openUrl } from '#cli/process/open-url.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { EndedRecord, Sessions, ticketMs, type SessionIdentity } from '#virtualapi/index.ts'
 import { installationNamespace } from '#cli/roles/host-installation.ts'
@@ -39,7 +34,7 @@ export async function run(name: string | undefined, flags: Flags): Promise<void>
   const who = name === undefined ? 'the admin of the installation' : `the admin of logical cluster "${name}"`
   process.stderr.write(`\nThis link signs in ${who}. It works once, within ${ticketMs / 60_000} minutes.\n`)
   if (origin === undefined) process.stderr.write(trustHint(flags))
-  if (flags.open === true) await open(link)
+  if (flags.open === true) await openUrl(link)
 }
 
 /** A link that signs in to the console, once. `origin`: where browsers reach the console; default the direct listener. */
@@ -79,28 +74,4 @@ async function identityOf(
 function trustHint({ rootDir }: InstallationFlags): string {
   const file = rootDir === undefined ? '' : `: ${rootDir}/pki/serving-ca.crt`
   return `The certificate is of kcp's own authority, which browsers do not know; import it, or accept it once${file}\n`
-}
-
-/** How long the file with the link stays, for a browser that starts slowly. */
-const fileMs = 5000
-
-/**
- * Opens the link in the browser of this machine, by a file that leads to it: other users can read the arguments of
- * programs. Rejects with ExitError if there is no program that opens files.
- */
-async function open(link: string): Promise<void> {
-  const program = process.platform === 'darwin' ? 'open' : 'xdg-open'
-  const folder = await mkdtemp(join(tmpdir(), 'kcp-console-'))
-  try {
-    const file = join(folder, 'console.html')
-    await writeFile(file, `<!doctype html><meta http-equiv="refresh" content="0;url=${link}">\n`, { mode: 0o600 })
-    const child = spawn(program, [file], { stdio: 'ignore', detached: true })
-    await once(child, 'spawn').catch(() => {
-      throw new ExitError(`there is no program "${program}" here: open the link yourself`)
-    })
-    child.unref()
-    await sleep(fileMs)
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
 }

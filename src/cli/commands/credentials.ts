@@ -1,6 +1,6 @@
 // Logical clusters and members by name, and credentials of an admin inside one logical cluster.
 import { clusterIdOf, tryClusterName, type ClusterName } from '#apimachinery/meta/index.ts'
-import { httpTransport, kubeconfigText, type Transport } from '#client/index.ts'
+import { type ExecCommand, httpTransport, kubeconfigText, type Transport } from '#client/index.ts'
 import { logicalClusters, memberClusters, type LogicalCluster, type MemberCluster } from '#crds/index.ts'
 import { ExitError, UsageError } from '#cli/process/exit-error.ts'
 import type { Installation } from './installation.ts'
@@ -89,4 +89,19 @@ export async function issueKubeconfig(
   const { directUrl, pki } = installation
   const { certificate, key } = await certificateOf(installation, name, days, signal)
   return kubeconfigText({ name, server: `${directUrl}/clusters/${name}`, ca: pki.servingCa, cert: certificate, key })
+}
+
+/**
+ * A kubeconfig without credentials: its user runs a program that prints them. Rejects with ExitError if there is no such
+ * logical cluster.
+ */
+export async function signInKubeconfig(
+  installation: Pick<Installation, 'clusters' | 'directUrl' | 'pki'>,
+  name: ClusterName,
+  execOf: (object: LogicalCluster) => ExecCommand,
+  signal: AbortSignal,
+): Promise<string> {
+  const { directUrl, pki } = installation
+  const exec = execOf(await logicalClusterOf(installation, name, signal))
+  return kubeconfigText({ name, server: `${directUrl}/clusters/${name}`, ca: pki.servingCa, exec })
 }

@@ -211,8 +211,15 @@ async function withPlugins(
 /** PEM client certificate and its key, or a bearer token. */
 export type KubeconfigCredentials = { readonly cert: string; readonly key: string } | { readonly token: string }
 
-type KubeconfigContent = KubeconfigCredentials & {
-  /** Name of the context and of its cluster; the user is `NAME-admin`. */
+/** A program that prints credentials (client.authentication.k8s.io/v1), and what to do if it is not there. */
+export interface ExecCommand {
+  readonly command: string
+  readonly args: readonly string[]
+  readonly installHint: string
+}
+
+type KubeconfigContent = (KubeconfigCredentials | { readonly exec: ExecCommand }) & {
+  /** Name of the context and of its cluster; the user is `NAME-admin`, with a program `NAME-user`. */
   readonly name: string
   /** URL, including the logical cluster's path. */
   readonly server: string
@@ -223,22 +230,27 @@ type KubeconfigContent = KubeconfigCredentials & {
 /** A kubeconfig with one context, which is current. Certificates, keys and tokens are embedded: no file paths. */
 export function kubeconfigText(content: KubeconfigContent): string {
   const { name, server, ca } = content
-  const user = `${name}-admin`
-  const credentials =
-    'token' in content
-      ? { token: content.token }
-      : { 'client-certificate-data': base64(content.cert), 'client-key-data': base64(content.key) }
+  const user = 'exec' in content ? `${name}-user` : `${name}-admin`
   return stringify(
     {
       apiVersion: 'v1',
       kind: 'Config',
       clusters: [{ name, cluster: { server, 'certificate-authority-data': base64(ca) } }],
-      users: [{ name: user, user: credentials }],
+      users: [{ name: user, user: credentialsOf(content) }],
       contexts: [{ name, context: { cluster: name, user } }],
       'current-context': name,
     },
     { lineWidth: 0 },
   )
+}
+
+function credentialsOf(content: KubeconfigContent): object {
+  if ('token' in content) return { token: content.token }
+  if ('cert' in content)
+    return { 'client-certificate-data': base64(content.cert), 'client-key-data': base64(content.key) }
+  // People who sign in type in passwords, or read where to go.
+  const plugin = { apiVersion: 'client.authentication.k8s.io/v1', interactiveMode: 'IfAvailable' }
+  return { exec: { ...plugin, ...content.exec } }
 }
 
 function base64(text: string): string {
