@@ -102,6 +102,8 @@ const apiserver: PolicyRule[] = [
   { apiGroups: ['kcp.dev'], resources: ['adoptions', 'volumemoves'], verbs: ['list'] },
   // status.agent: certificates of the agents of members in pull mode.
   { apiGroups: ['kcp.dev'], resources: ['memberclusters/status'], verbs: ['patch'] },
+  // Condition AuthenticationValid.
+  { apiGroups: ['kcp.dev'], resources: ['logicalclusters/status'], verbs: ['patch'] },
   // Tenants create children of their logical clusters.
   { apiGroups: ['kcp.dev'], resources: ['logicalclusters'], verbs: ['create', 'delete', 'update'] },
   {

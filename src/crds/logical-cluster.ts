@@ -100,7 +100,13 @@ export interface LogicalClusterStatus {
   conditions?: Condition[]
 }
 
-export const logicalClusterConditions = ['Ready', 'ContentDeleted', 'KubeconfigsWritten', 'ParentValid'] as const
+export const logicalClusterConditions = [
+  'Ready',
+  'ContentDeleted',
+  'KubeconfigsWritten',
+  'ParentValid',
+  'AuthenticationValid',
+] as const
 
 /**
  * Label `kcp.dev/inherit: "true"` of a ClusterRole, ClusterRoleBinding, CustomResourceDefinition, admission policy or

@@ -48,6 +48,9 @@ const remedies: Readonly<Record<string, string>> = {
   NameNotAllowed: 'create it under another name',
   ParentsInvalid: 'correct spec.parentRef; kcp tree draws all logical clusters',
   ChildrenRemain: 'delete the children, or give them another parent',
+  Invalid: 'correct the fields of spec.authentication that the message names',
+  KeysUnreadable:
+    'check the URL and certificateAuthority of the issuer in spec.authentication, and that it runs; admin: see --egress-allow',
   NamespaceMissing: 'create the namespace, or remove the entry from spec.kubeconfigs',
   SecretNotOurs: 'delete that Secret, or choose another name in spec.kubeconfigs',
   Forbidden: 'bind ClusterRole kcp-kubeconfig-secrets to the operator, see docs/reference/kubeconfigs.md',

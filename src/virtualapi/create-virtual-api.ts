@@ -17,10 +17,11 @@ import {
   type Pki,
 } from './auth/authn/index.ts'
 import { Access, AccessGate, createAccessTokens, type AskHost } from './auth/access/index.ts'
-import { createSignIn, type InstallationSignIn, type ReadIssuer } from './auth/sign-in/index.ts'
+import { createSignIn, type InstallationSignIn, type ReadIssuer, type SignIn } from './auth/sign-in/index.ts'
 import { createAuthorizer, type RbacAuthorizer } from './auth/authz/index.ts'
 import { createBaseLayer, type ApiAddress } from './catalog/bootstrap/index.ts'
 import type { ClusterDirectory, LogicalCluster } from './request/logical-cluster.ts'
+import { AuthenticationReports } from './background/authentication-reports/index.ts'
 import { createDirectory, type InformedDirectory } from './background/directory/informed-directory.ts'
 import type { PlainCluster } from './request/plain-cluster.ts'
 import type { ClusterFilter, ClusterOwnership } from './request/ownership.ts'
@@ -494,11 +495,25 @@ function createAccess(
 }
 
 function createAuthentication(
-  { pki, clock, frontProxy, plain, root, signIn, log }: Settings,
-  { watchCache, directory, members, egress, stack }: Foundations & { readonly egress: Egress },
+  { pki, clock, frontProxy, plain, root, signIn, sharing, log }: Settings,
+  { watchCache, directory, members, source, egress, stack }: Foundations & { readonly egress: Egress },
   access: Access,
 ) {
   const find = findBoundObject(watchCache)
+  const users: SignIn = createSignIn({
+    installation: signIn ?? (() => nobodyElse),
+    disallowed: [],
+    read: issuerReader(egress, signIn && stack.use(createEgress({ allow: ['0.0.0.0/0', '::/0'] }))),
+    clock,
+    log,
+    onChange: (cluster) => reports.changed(cluster),
+  })
+  const reports = stack.use(
+    new AuthenticationReports({
+      ...{ directory, clock, log, client: () => source.client, stateOf: (cluster) => users.stateOf(cluster) },
+      ...(sharing && { ownership: sharing.ownership }),
+    }),
+  )
   const accountTokens = createServiceAccountTokens({ privateKey: pki.serviceAccountKey, directory, find, clock })
   const memberTokens = members.tokens(findPlacedAccount(watchCache), clock)
   const authenticator = createAuthenticator({
@@ -508,13 +523,7 @@ function createAuthentication(
     accountTokens,
     access,
     clock,
-    signIn: createSignIn({
-      installation: signIn ?? (() => nobodyElse),
-      disallowed: [],
-      read: issuerReader(egress, signIn && stack.use(createEgress({ allow: ['0.0.0.0/0', '::/0'] }))),
-      clock,
-      log,
-    }),
+    signIn: users,
     ...(frontProxy && { frontProxy }),
     ...(plain && root && { plain: { clientCa: plain.clientCa, cluster: root.id } }),
   })

@@ -25,6 +25,8 @@ const apiserver = [
   ...['adoptions', 'volumemoves'].map((kind) => `list kcp.dev/${kind} in *`),
   // status.agent: certificates of the agents of members in pull mode.
   'patch kcp.dev/memberclusters/status in *',
+  // Condition AuthenticationValid.
+  'patch kcp.dev/logicalclusters/status in *',
   // Tenants create, change and delete children of their logical cluster through its API.
   ...on(['create', 'delete', 'update'], 'kcp.dev/logicalclusters in *'),
   ...on(['create', 'delete', 'deletecollection', 'patch', 'update', ...read], 'storage.kcp.dev/records in *'),

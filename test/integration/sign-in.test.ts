@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT, type CryptoKey, type JWK, type JWTPayload } from 'jose'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { findCondition, type LogicalCluster } from '#crds/index.ts'
 import { followConfiguration, parseConfiguration, type InstallationSignIn } from '#virtualapi/auth/sign-in/index.ts'
 import { silentLogger } from '#telemetry/index.ts'
 import { CertificateAuthority } from '#test/support/certificates.ts'
@@ -27,6 +28,8 @@ async function newKey(id: string, algorithm = 'ES256'): Promise<Signing> {
 class Provider implements AsyncDisposable {
   keys: Signing[] = []
   asked = 0
+  /** Answers every question with 503. */
+  isBroken = false
   url = ''
   readonly authority: string
   readonly #server: Server
@@ -48,7 +51,9 @@ class Provider implements AsyncDisposable {
         '/keys': { keys: provider.keys.map(({ jwk }) => jwk) },
       }
       const document = documents[url ?? '']
-      response.writeHead(document === undefined ? 404 : 200, { 'content-type': 'application/json' })
+      response.writeHead(provider.isBroken ? 503 : document === undefined ? 404 : 200, {
+        'content-type': 'application/json',
+      })
       response.end(JSON.stringify(document ?? {}))
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -225,6 +230,70 @@ describe('sign-in with an identity provider', function () {
     expect(() => parseConfiguration(trust({ issuer: { url: 'http://x', audiences: [] } }))).to.throw(
       /jwt\[0\].issuer.url: Invalid value: "http:\/\/x": URL scheme must be https; jwt\[0\].issuer.audiences: Required value/,
     )
+  })
+
+  describe('condition AuthenticationValid', () => {
+    const gvr = { group: 'kcp.dev', version: 'v1alpha1', resource: 'logicalclusters' } as const
+    let tenant: ServedTenant
+    let own: Provider
+    const trustOf = (more: object = {}): object => ({
+      issuer: { url: own.url, audiences: ['kcp'], certificateAuthority: own.authority },
+      claimMappings: { username: { claim: 'sub', prefix: '' } },
+      ...more,
+    })
+    const setIssuers = async (jwt: readonly object[]): Promise<void> => {
+      const patch = { spec: { authentication: { jwt } } }
+      await served.root.patch(gvr, { name: tenant.name }, 'merge', patch, { signal: served.signal })
+    }
+    const read = async (): Promise<LogicalCluster> =>
+      served.root.get<LogicalCluster>(gvr, { name: tenant.name }, { signal: served.signal })
+    const untilReason = async (reason: string): Promise<string> => {
+      const found = async () => findCondition(await read(), 'AuthenticationValid')
+      await untilTrue(
+        async () => (await found())?.reason === reason,
+        `condition AuthenticationValid has ${reason}`,
+        15_000,
+      )
+      return (await found())?.message ?? ''
+    }
+    before(async () => {
+      own = stack.use(await Provider.start())
+      tenant = await served.tenant('told')
+    })
+
+    it('says in the words of kube-apiserver why no issuer counts, and that they count when it is mended', async () => {
+      const username = { expression: 'claims.email' }
+      await setIssuers([
+        trustOf(),
+        trustOf({ issuer: { url: 'https://b.example', audiences: ['b'] }, claimMappings: { username } }),
+      ])
+      expect(await untilReason('Invalid')).to.match(
+        /^no issuer of spec.authentication counts: spec.authentication.jwt\[1\].claimMappings.username.expression: Invalid value: "claims.email": claims.email_verified must be used/,
+      )
+      expect((await as(await own.token({}), tenant)).status).to.equal(401)
+      await setIssuers([trustOf()])
+      expect(await untilReason('Valid')).to.equal('tokens of the issuers count')
+      expect((await as(await own.token({}), tenant)).status).to.equal(403)
+    })
+
+    it('says why keys cannot be read, with few writes however many tokens come, and until when they count', async () => {
+      ahead += 11_000
+      own.isBroken = true
+      const before = (await read()).metadata.resourceVersion
+      const forged = await newKey('forged')
+      const asked = own.asked
+      for (let n = 0; n < 30; n++) await as(await own.token({ n }, { signing: forged }), tenant)
+      expect(own.asked - asked).to.equal(1)
+      expect(await untilReason('KeysUnreadable')).to.match(
+        /^the keys of "https:\/\/127.0.0.1:\d+" cannot be read: https:.* answers with status 503; the keys that are known count until 20\d\d-/,
+      )
+      expect(Number((await read()).metadata.resourceVersion) - Number(before)).to.be.at.most(3)
+      expect((await as(await own.token({ n: 'known' }), tenant)).status).to.equal(403)
+      own.isBroken = false
+      ahead += 11_000
+      await as(await own.token({ n: 'last' }, { signing: forged }), tenant)
+      await untilReason('Valid')
+    })
   })
 
   describe('of a logical cluster', () => {

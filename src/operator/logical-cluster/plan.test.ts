@@ -180,6 +180,23 @@ describe('the plan for a LogicalCluster', () => {
     expect(statusOf(observed({ metadata: held, status, kubeconfigs: gone }))).to.deep.equal(readyStatus)
   })
 
+  it('removes what the server has said of issuers that the object does not have any more', () => {
+    const said = {
+      type: 'AuthenticationValid',
+      status: 'False',
+      reason: 'Invalid',
+      message: '',
+      lastTransitionTime: now,
+    } as const
+    const status = { ...readyStatus, conditions: [...readyStatus.conditions, said] }
+    expect(statusOf(observed({ metadata: held, status })).conditions?.map(({ type }) => type)).to.deep.equal(['Ready'])
+    const authentication = {
+      jwt: [{ issuer: { url: 'https://x', audiences: ['y'] }, claimMappings: { username: {} } }],
+    }
+    const kept = plan(observed({ metadata: held, spec: { authentication }, status }))
+    expect(kept.map((step) => step.do)).to.deep.equal([])
+  })
+
   it('keeps lastTransitionTime of an unchanged condition', () => {
     const given = observed({ metadata: { ...held, generation: 4 }, status: readyStatus })
     expect(statusOf(given).conditions).to.deep.equal([{ ...servedCondition, observedGeneration: 4 }])

@@ -71,8 +71,7 @@ function planReady(observed: Observed): Step[] {
       ? { type: 'Ready', status: 'False', reason: 'NotServed', message: served.message }
       : { type: 'Ready', status: 'True', reason: 'Served', message: 'its API is served' }
   const conditions = [condition, ...parentCondition(observed)]
-  if (condition.status === 'False' || !hasKubeconfigs(object))
-    return [...steps, ...statusStep(observed, conditions, droppedParent(observed))]
+  if (condition.status === 'False' || !hasKubeconfigs(object)) return [...steps, ...statusStep(observed, conditions)]
   return [...steps, ...planKubeconfigs(observed, conditions)]
 }
 
@@ -91,8 +90,13 @@ function parentCondition({ parents }: Observed): ConditionUpdate[] {
   return [{ type: 'ParentValid', status: 'True', reason: 'Inherits', message: `its path is ${parents.path}` }]
 }
 
-function droppedParent({ parents }: Observed): Pick<StatusInput, 'dropCondition'> {
-  return parents === undefined ? { dropCondition: 'ParentValid' } : {}
+/** Conditions about fields that the object does not have. The server writes AuthenticationValid. */
+function unfounded({ parents, object }: Observed): string[] {
+  const { authentication } = object.spec ?? {}
+  return [
+    ...(parents === undefined ? ['ParentValid'] : []),
+    ...((authentication?.jwt?.length ?? 0) === 0 ? ['AuthenticationValid'] : []),
+  ]
 }
 
 /** Secrets are in the status before they are written: whatever happens in between, they are found and deleted later. */
@@ -103,7 +107,7 @@ function planKubeconfigs(observed: Observed, conditions: readonly ConditionUpdat
   const written = kubeconfigsCondition(kubeconfigs)
   return statusStep(observed, written === undefined ? conditions : [...conditions, written], {
     kubeconfigs: kubeconfigs.secrets,
-    ...(written === undefined && { dropCondition: 'KubeconfigsWritten' }),
+    ...(written === undefined && { dropConditions: ['KubeconfigsWritten'] }),
   })
 }
 
@@ -128,11 +132,14 @@ function planDeletion(observed: Observed): Step[] {
 
 /** No step if the status is already right: one write per change, none per reconcile. */
 function statusStep(
-  { object, urls, now }: Observed,
+  observed: Observed,
   conditions: readonly ConditionUpdate[],
-  kubeconfigs: Pick<StatusInput, 'kubeconfigs' | 'dropCondition'> = {},
+  { kubeconfigs, dropConditions = [] }: Pick<StatusInput, 'kubeconfigs' | 'dropConditions'> = {},
 ): Step[] {
-  const status = logicalClusterStatus(object, { urls, conditions, now, ...kubeconfigs })
+  const { object, urls, now } = observed
+  const input = { urls, conditions, now, ...(kubeconfigs && { kubeconfigs }) }
+  const dropped = [...dropConditions, ...(object.metadata.deletionTimestamp === undefined ? unfounded(observed) : [])]
+  const status = logicalClusterStatus(object, { ...input, dropConditions: dropped })
   return status === undefined ? [] : [{ do: 'setStatus', status }]
 }
 

@@ -13,8 +13,8 @@ export interface StatusInput {
   readonly conditions: readonly ConditionUpdate[]
   /** The new status.kubeconfigs; absent: the present one stays. */
   readonly kubeconfigs?: readonly KubeconfigSecret[]
-  /** A type of condition that does not apply any more. */
-  readonly dropCondition?: string
+  /** Types of conditions that do not apply any more. */
+  readonly dropConditions?: readonly string[]
   /** RFC 3339. */
   readonly now: string
 }
@@ -24,13 +24,13 @@ type KubeconfigSecret = NonNullable<LogicalClusterStatus['kubeconfigs']>[number]
 /** The next status of the object; undefined if the present one is right. */
 export function logicalClusterStatus(
   object: DeepReadonly<LogicalCluster>,
-  { urls, conditions: updates, kubeconfigs, dropCondition, now }: StatusInput,
+  { urls, conditions: updates, kubeconfigs, dropConditions = [], now }: StatusInput,
 ): LogicalClusterStatus | undefined {
   const observedGeneration = object.metadata.generation ?? 0
   let conditions: readonly DeepReadonly<Condition>[] = object.status?.conditions ?? []
   for (const update of updates) conditions = setCondition(conditions, { ...update, observedGeneration }, now)
-  if (dropCondition !== undefined && conditions.some(({ type }) => type === dropCondition))
-    conditions = conditions.filter(({ type }) => type !== dropCondition)
+  if (conditions.some(({ type }) => dropConditions.includes(type)))
+    conditions = conditions.filter(({ type }) => !dropConditions.includes(type))
   const { directURL: _, kubeconfigs: secretsBefore = [], ...before } = (object.status ?? {}) as LogicalClusterStatus
   const secrets = kubeconfigs ?? secretsBefore
   const status: LogicalClusterStatus = {

@@ -13,6 +13,8 @@ export interface IssuerKeysOptions {
   readonly discoveryURL?: string
   readonly read: ReadDocument
   readonly clock: Clock
+  /** Called when the keys can be read again, or for another reason cannot be read. Must not throw. */
+  readonly onOutcome?: () => void
 }
 
 /** How long keys are used before they are read again, milliseconds: a key that was withdrawn counts so long. */
@@ -28,6 +30,8 @@ interface Known {
   readonly find: JWTVerifyGetKey
   readonly ids: ReadonlySet<string>
   readonly readAt: number
+  /** Milliseconds since 1970. */
+  readonly readDate: number
 }
 
 export class IssuerKeys {
@@ -45,6 +49,11 @@ export class IssuerKeys {
   /** Why the issuer's keys could not be read; undefined if they were, or nobody has asked yet. */
   get problem(): string | undefined {
     return this.#problem
+  }
+
+  /** Until when the keys that are known count without the issuer, milliseconds since 1970; undefined: none are known. */
+  get countUntil(): number | undefined {
+    return this.#known && this.#known.readDate + staleMs
   }
 
   /** The keys for a token whose header names this key; rejects if no keys are known. */
@@ -68,11 +77,12 @@ export class IssuerKeys {
     this.#triedAt = this.#options.clock.monotonic()
     const reading = this.#read()
       .then((known) => {
-        this.#problem = undefined
-        return (this.#known = known)
+        this.#known = known
+        this.#ended(undefined)
+        return known
       })
       .catch((error: unknown) => {
-        this.#problem = error instanceof Error ? error.message : String(error)
+        this.#ended(error instanceof Error ? error.message : String(error))
         // A key that is not known may be forged: the known ones still count.
         if (this.#known !== undefined && this.#options.clock.monotonic() - this.#known.readAt <= staleMs)
           return this.#known
@@ -80,6 +90,12 @@ export class IssuerKeys {
       })
       .finally(() => (this.#reading = undefined))
     return (this.#reading = reading)
+  }
+
+  #ended(problem: string | undefined): void {
+    const hasChanged = problem !== this.#problem
+    this.#problem = problem
+    if (hasChanged) this.#options.onOutcome?.()
   }
 
   async #read(): Promise<Known> {
@@ -95,7 +111,7 @@ export class IssuerKeys {
     const used = keys.filter(isJsonObject).slice(0, maxKeys)
     const ids = used.flatMap(({ kid }) => (typeof kid === 'string' ? [kid] : []))
     const find = createLocalJWKSet({ keys: used })
-    return { find, ids: new Set(ids), readAt: clock.monotonic() }
+    return { find, ids: new Set(ids), readAt: clock.monotonic(), readDate: clock.now() }
   }
 }
 

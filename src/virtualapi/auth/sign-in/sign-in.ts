@@ -9,7 +9,8 @@ import type { Logger } from '#telemetry/index.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { JwtIssuer } from '#crds/index.ts'
 import type { UserInfo } from '#virtualapi/request/user-info.ts'
-import { compileIssuers, type CompiledIssuer } from './configuration.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
+import { compileIssuers, type CompiledIssuer, type CompiledIssuers } from './configuration.ts'
 import type { SignInUsers } from '#virtualapi/auth/authn/index.ts'
 import type { InstallationSignIn } from './configuration-file.ts'
 import { IssuerKeys } from './issuer-keys.ts'
@@ -29,6 +30,21 @@ export interface SignInOptions {
   readonly read: ReadIssuer
   readonly clock: Clock
   readonly log: Logger
+  /** Called when the state of the issuers of a logical cluster has changed. Must not throw. */
+  readonly onChange?: (cluster: LogicalCluster) => void
+}
+
+/** What is known of the issuers in spec.authentication of a logical cluster. */
+export interface IssuersState {
+  /** Errors of the configuration; with any, none of the issuers counts. */
+  readonly causes: readonly StatusCause[]
+  /** Issuers whose keys could not be read at the last attempt. */
+  readonly unreadable: readonly {
+    readonly url: string
+    readonly problem: string
+    /** Until when the keys that are known count, milliseconds since 1970; absent: none are known. */
+    readonly countUntil?: number
+  }[]
 }
 
 /** Algorithms with a public key: a key that signs with a shared secret would be known to the issuer's clients. */
@@ -49,16 +65,20 @@ interface Found {
   readonly cluster?: LogicalCluster
 }
 
+export interface SignIn extends SignInUsers {
+  stateOf(cluster: LogicalCluster): IssuersState
+}
+
 /** The users of identity providers. */
-export function createSignIn(options: SignInOptions): SignInUsers {
+export function createSignIn(options: SignInOptions): SignIn {
   return new IssuedUsers(options)
 }
 
-class IssuedUsers implements SignInUsers {
+class IssuedUsers implements SignIn {
   readonly #options: SignInOptions
   readonly #keys = new WeakMap<CompiledIssuer, IssuerKeys>()
   readonly #keysOfTenants = new LRUCache<string, IssuerKeys>({ max: maxIssuersInMemory })
-  readonly #compiled = new LRUCache<readonly JwtIssuer[], readonly CompiledIssuer[]>({ max: maxCompiled })
+  readonly #compiled = new LRUCache<readonly JwtIssuer[], CompiledIssuers>({ max: maxCompiled })
   readonly #verified = new LRUCache<
     string,
     { readonly user: UserInfo; readonly issuer: CompiledIssuer; readonly until: number }
@@ -78,6 +98,17 @@ class IssuedUsers implements SignInUsers {
     const { anonymous } = this.#options.installation()
     if (anonymous === undefined) return true
     return anonymous.enabled && (anonymous.paths === undefined || anonymous.paths.includes(path))
+  }
+
+  stateOf(cluster: LogicalCluster): IssuersState {
+    const { issuers, causes } = this.#compile(cluster.authentication ?? [])
+    if (causes.length > 0) return { causes, unreadable: [] }
+    const unreadable = issuers.flatMap((issuer) => {
+      const { problem, countUntil } = this.#keysOfTenants.peek(keyOf(issuer, cluster)) ?? {}
+      const { url } = issuer.source.issuer
+      return problem === undefined ? [] : [{ url, problem, ...(countUntil !== undefined && { countUntil }) }]
+    })
+    return { causes, unreadable }
   }
 
   async userOf(token: string, cluster: LogicalCluster | undefined): Promise<UserInfo | undefined> {
@@ -112,17 +143,21 @@ class IssuedUsers implements SignInUsers {
     const matches = (one: CompiledIssuer): boolean => one.source.issuer.url === issuer
     const trusted = ofInstallation.find(matches)
     if (trusted !== undefined) return { issuer: trusted }
-    const own = ofCluster === undefined ? undefined : this.#compile(ofCluster).find(matches)
+    const own = ofCluster === undefined ? undefined : this.#valid(ofCluster).find(matches)
     return own === undefined || cluster === undefined ? undefined : { issuer: own, cluster }
   }
 
   /** The issuers of a logical cluster; none if its configuration has an error, which its condition tells. */
-  #compile(list: readonly JwtIssuer[]): readonly CompiledIssuer[] {
+  #valid(list: readonly JwtIssuer[]): readonly CompiledIssuer[] {
+    const { issuers, causes } = this.#compile(list)
+    return causes.length === 0 ? issuers : []
+  }
+
+  #compile(list: readonly JwtIssuer[]): CompiledIssuers {
     let known = this.#compiled.get(list)
     if (known === undefined) {
-      const { issuers, causes } = compileIssuers(list, { disallowed: this.#options.disallowed })
-      known = causes.length === 0 ? issuers : []
-      this.#compiled.set(list, known)
+      const path = 'spec.authentication.jwt'
+      this.#compiled.set(list, (known = compileIssuers(list, { path, disallowed: this.#options.disallowed })))
     }
     return known
   }
@@ -142,10 +177,11 @@ class IssuedUsers implements SignInUsers {
   }
 
   #keysOf({ issuer, cluster }: Found): IssuerKeys {
-    const { read, clock } = this.#options
+    const { read, clock, onChange } = this.#options
     const { url, discoveryURL, certificateAuthority } = issuer.source.issuer
     const make = (): IssuerKeys =>
       new IssuerKeys({
+        ...(cluster && onChange && { onOutcome: () => onChange(cluster) }),
         url,
         ...(discoveryURL && { discoveryURL }),
         read: (document, signal) =>
@@ -160,11 +196,17 @@ class IssuedUsers implements SignInUsers {
       if (known === undefined) this.#keys.set(issuer, (known = make()))
       return known
     }
-    const key = JSON.stringify([cluster.id, url, discoveryURL, certificateAuthority])
+    const key = keyOf(issuer, cluster)
     let known = this.#keysOfTenants.get(key)
     if (known === undefined) this.#keysOfTenants.set(key, (known = make()))
     return known
   }
+}
+
+/** The name of an issuer's keys: another logical cluster has its own, with its own authority. */
+function keyOf({ source }: CompiledIssuer, { id }: LogicalCluster): string {
+  const { url, discoveryURL, certificateAuthority } = source.issuer
+  return JSON.stringify([id, url, discoveryURL, certificateAuthority])
 }
 
 function issuerIn(token: string): string | undefined {
