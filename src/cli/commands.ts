@@ -44,6 +44,7 @@ import {
   withInstallation,
   withStorageFlags,
   withTracingFlags,
+  withVolumeMoveFlags,
 } from './commands/flags.ts'
 
 /** All commands, in the order of the help. */
@@ -126,7 +127,7 @@ function startCommand(): Command {
     )
     .addOption(logLevelOption('warn'))
   return withConsoleFlags(
-    withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(withSignInFlags(command))))),
+    withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(withSignInFlags(withVolumeMoveFlags(command)))))),
   ).action(loadedLate(() => import('./commands/start.ts')))
 }
 
@@ -421,7 +422,7 @@ function operatorCommand(): Command {
     )
     .option('--gateway-image <image>', 'the image of kcp for gateways in members (default: that of this version)')
     .addOption(logLevelOption('info'))
-  return withTracingFlags(command).action(loadedLate(() => import('./commands/operator.ts')))
+  return withTracingFlags(withVolumeMoveFlags(command)).action(loadedLate(() => import('./commands/operator.ts')))
 }
 
 /** `kcp apiserver`: the virtual API server in front of a host. */
@@ -466,7 +467,7 @@ function apiserverCommand(): Command {
     )
     .addOption(logLevelOption('info'))
   return withConsoleFlags(
-    withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(withSignInFlags(command))))),
+    withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(withSignInFlags(withVolumeMoveFlags(command)))))),
   ).action(loadedLate(() => import('./commands/apiserver.ts')))
 }
 

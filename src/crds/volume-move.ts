@@ -91,6 +91,16 @@ export const volumeMoves = { group: 'kcp.dev', version: 'v1alpha1', resource: 'v
 /** Finalizer of a VolumeMove: volumes and pods of it may be in members. */
 export const volumeMoveFinalizer = 'kcp.dev/volume-move'
 
+/** How many volumes are copied at a time. */
+export interface VolumeMoveLimits {
+  readonly total: number
+  /** Of the moves that a member takes part in, as the old or as the new one. */
+  readonly perMember: number
+  readonly perLogicalCluster: number
+}
+
+export const defaultVolumeMoveLimits: VolumeMoveLimits = { total: 20, perMember: 4, perLogicalCluster: 4 }
+
 /** How many entries that cannot be kept the status names. */
 export const maxNotKept = 20
 

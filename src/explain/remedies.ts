@@ -76,6 +76,8 @@ const remedies: Readonly<Record<string, string>> = {
   NotGranted: "let an agent in: run 'kcp member join NAME --pull'",
   DefinitionsDiffer:
     'admin: bring the definition in the member to the version of the others, or remove the fields from the objects',
+  Queued:
+    'wait, or admin: raise --volume-moves and its bounds of members and logical clusters (docs/how-to/move-volumes.md)',
   TooManyAtOnce: 'see docs/placement.md, "Workloads that vanish"',
   ObjectsFail:
     'see the Events of that object: mend what refuses the object in the member (webhooks, quotas, policies), or the object itself',

@@ -195,6 +195,8 @@ function parseLine(line: string): { progress?: unknown; result?: unknown; error?
 
 async function openRelay(options: MoverControlOptions, signal: AbortSignal): Promise<Duplex> {
   const tls = await connect(options, signal)
+  // The caller has a pipeline in each direction, and each adds several listeners.
+  tls.setMaxListeners(30)
   const headers = { connection: 'Upgrade', upgrade: 'kcp-mover-relay' }
   const sent = request({
     method: 'GET',

@@ -32,7 +32,7 @@ describe('applications that move with their volumes', function () {
     const { east, west } = clusters
     await storageOfLab()
     for (const member of [east, west]) await importKcp(member)
-    installation = stack.use(await installWithoutHost(clusters, ['--gateway-image', kcpImage]))
+    installation = stack.use(await installWithoutHost(clusters, ['--gateway-image', kcpImage, '--volume-moves', '1']))
     for (const member of [east, west]) await installation.join(member)
     await kubectl(installation.admin, ['wait', '--for=condition=Ready', 'memberclusters', '--all', '--timeout=60s'])
     await createLogicalCluster(installation, 'acme', 'alice')
@@ -80,7 +80,7 @@ describe('applications that move with their volumes', function () {
   const claimsBelow = async (member: Cluster, space: string): Promise<string> =>
     (await member.kubectl(['get', 'pvc', '-n', `${id}-${space}`, '-o', 'name'])).stdout
   /** Resolves when the pod is ready in the member. */
-  const runs = (space: string, pod: string, cluster: string): Promise<unknown> =>
+  const runs = (space: string, pod: string, cluster: string, deadlineMs = 60_000): Promise<unknown> =>
     waitFor(
       async () => {
         const found = JSON.parse(await as(space, 'get', 'pods', '-l', `app=${pod}`, '-o', 'json')) as {
@@ -96,7 +96,7 @@ describe('applications that move with their volumes', function () {
       },
       {
         what: `the pod of "${pod}" to run in ${cluster}`,
-        deadlineMs: 60_000,
+        deadlineMs,
       },
     )
   /** Lines with numbers, each flushed; a pod that starts goes on with the next number, and says so in another file. */
@@ -221,6 +221,51 @@ describe('applications that move with their volumes', function () {
     expect((await read('files', 'deployment/writer', 'cat /data/starts')).trim().split('\n')).to.have.length(3)
     const events = await as('files', 'get', 'events', '--field-selector', 'involvedObject.name=data', '-o', 'name')
     expect(events).to.not.equal('')
+  })
+
+  it('a StatefulSet with more claims than may be copied at a time moves, and its claims tell that they wait', async () => {
+    await begin('queue', 'east')
+    const claim = (name: string): object => ({
+      metadata: { name },
+      spec: {
+        ...{ accessModes: ['ReadWriteOnce'], storageClassName: storageClasses.late },
+        resources: { requests: { storage: '64Mi' } },
+      },
+    })
+    const more = ['more', 'most']
+    await apply('queue', {
+      ...{ apiVersion: 'apps/v1', kind: 'StatefulSet', metadata: { name: 'writer' } },
+      spec: {
+        ...{ serviceName: 'writer', replicas: 1, selector: { matchLabels: { app: 'writer' } } },
+        template: {
+          metadata: { labels: { app: 'writer' } },
+          spec: {
+            terminationGracePeriodSeconds: 1,
+            containers: [
+              {
+                ...container,
+                volumeMounts: [...container.volumeMounts, ...more.map((name) => ({ name, mountPath: `/${name}` }))],
+              },
+            ],
+          },
+        },
+        volumeClaimTemplates: ['data', ...more].map(claim),
+      },
+    })
+    await runs('queue', 'writer', 'east')
+    await move('queue', 'west')
+    await runs('queue', 'writer', 'west', 120_000)
+    await isWhole('queue', 'statefulset/writer')
+    const waits = await as(
+      'queue',
+      'get',
+      'events',
+      '--field-selector',
+      'reason=Queued',
+      '-o',
+      'jsonpath={.items[*].message}',
+    )
+    expect(waits).to.match(/waits for (one move|2 moves) before it, since 2\S+: one volume is copied at a time/)
   })
 
   it('nothing is left of a move that is cancelled, and the application has not noticed', async () => {

@@ -153,7 +153,7 @@ describe('the operator and its members', function () {
     let lists = 0
     const counting = countingLists(asWildcard(client, 'acme'), () => lists++)
     const informerOptions = { allClusters: true, log: silentLogger, signal: life.signal }
-    using placed = new PlacedWorkloads(sharedInformers(counting, informerOptions))
+    using placed = new PlacedWorkloads(sharedInformers(counting, informerOptions), () => [])
     expect(await placed.of('east', signal)).to.deep.equal([])
     const decision = JSON.stringify({ east: { state: 'Serving' }, west: { state: 'Held' } })
     await client.create(deployments, deployment('decided', { annotations: { [placedOnAnnotation]: decision } }), {

@@ -6,7 +6,7 @@ import { hostname } from 'node:os'
 import { tryQuantity } from '#apimachinery/quantity/index.ts'
 import type { AuditLogOptions } from '#cli/roles/audit-log.ts'
 import type { ConsoleSettings } from '#cli/roles/console.ts'
-import { maxTokenMs } from '#crds/index.ts'
+import { defaultVolumeMoveLimits, maxTokenMs, type VolumeMoveLimits } from '#crds/index.ts'
 import { isCidr, type AddressPolicyOptions } from '#network/egress/index.ts'
 import { containerMemory, type Logger, type LogLevel, type Metrics, openTracer } from '#telemetry/index.ts'
 
@@ -107,6 +107,38 @@ export function withAuditFlags(command: Command): Command {
 export function auditOf({ auditLog, auditLogMaxsize, auditLogMaxbackup }: AuditFlags): { audit?: AuditLogOptions } {
   if (auditLog === undefined) return {}
   return { audit: { path: auditLog, maxFileBytes: auditLogMaxsize * 1024 * 1024, maxBackups: auditLogMaxbackup } }
+}
+
+/** The flag values as commander passes them. */
+export interface VolumeMoveFlags {
+  readonly volumeMoves: number
+  readonly volumeMovesPerMember: number
+  readonly volumeMovesPerLogicalCluster: number
+}
+
+/** Adds `--volume-moves` and its bounds of members and logical clusters. */
+export function withVolumeMoveFlags(command: Command): Command {
+  const { total, perMember, perLogicalCluster } = defaultVolumeMoveLimits
+  return command
+    .option('--volume-moves <count>', 'how many volumes are copied at a time; more wait', parsePositive, total)
+    .option(
+      '--volume-moves-per-member <count>',
+      'how many of them may be from or to one member cluster',
+      parsePositive,
+      perMember,
+    )
+    .option(
+      '--volume-moves-per-logical-cluster <count>',
+      'how many of them may be of one logical cluster',
+      parsePositive,
+      perLogicalCluster,
+    )
+}
+
+/** The bounds of volumes that are copied at a time. */
+export function volumeMovesOf(flags: VolumeMoveFlags): { volumeMoves: VolumeMoveLimits } {
+  const { volumeMoves: total, volumeMovesPerMember: perMember } = flags
+  return { volumeMoves: { total, perMember, perLogicalCluster: flags.volumeMovesPerLogicalCluster } }
 }
 
 /** The flag values as commander passes them. */
@@ -319,6 +351,13 @@ export function parseNames(text: string): string[] {
 export function parseCount(text: string): number {
   const count = Number(text)
   if (!Number.isInteger(count) || count < 0) throw new InvalidArgumentError('it must be a whole number, 0 or more')
+  return count
+}
+
+/** A whole number above 0. Throws InvalidArgumentError. */
+function parsePositive(text: string): number {
+  const count = parseCount(text)
+  if (count === 0) throw new InvalidArgumentError('it must be a whole number above 0')
   return count
 }
 

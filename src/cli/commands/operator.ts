@@ -5,9 +5,9 @@ import { settleMemory } from '#cli/process/settle-memory.ts'
 import { listenForScrapes, type MetricsListener } from '#cli/roles/metrics-listener.ts'
 import { installationKeys, installationNamespace, openHost, type Host } from '#cli/roles/host-installation.ts'
 import { startOperatorRole } from '#cli/roles/operator.ts'
-import { openTracing, type TracingFlags } from './flags.ts'
+import { openTracing, type TracingFlags, type VolumeMoveFlags, volumeMovesOf } from './flags.ts'
 
-interface Flags extends TracingFlags {
+interface Flags extends TracingFlags, VolumeMoveFlags {
   readonly kubeconfig?: string
   readonly apiserverUrl?: string
   readonly hostUrl?: string
@@ -42,6 +42,7 @@ async function operate(flags: Flags, signal: AbortSignal): Promise<void> {
     ...(hostUrl === undefined ? {} : { hostUrl }),
     ...(clusterProfiles === undefined ? {} : { clusterProfiles }),
     ...(gatewayImage === undefined ? {} : { gatewayImage }),
+    ...volumeMovesOf(flags),
   }
   await using operator = await startOperatorRole(options)
   // A process that was stopped while it stood by has never led.

@@ -13,12 +13,15 @@ import {
   signInOf,
   storageOf,
   type TracingFlags,
+  type VolumeMoveFlags,
+  volumeMovesOf,
 } from './flags.ts'
 import { aborted, processSignal } from '#cli/process/process-signal.ts'
 import { settleMemory } from '#cli/process/settle-memory.ts'
 import { startEmbedded } from '#cli/roles/embedded.ts'
 
-interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, SignInFlags, StorageFlags, TracingFlags {
+interface Flags
+  extends AuditFlags, ConsoleFlags, EgressFlags, SignInFlags, StorageFlags, TracingFlags, VolumeMoveFlags {
   /** Absent only with `demo`: a temporary directory. */
   readonly rootDir?: string
   readonly demo?: boolean
@@ -56,6 +59,7 @@ export async function run(given: Flags): Promise<void> {
     ...egressOf(flags),
     ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
     ...(flags.gatewayImage !== undefined && { gatewayImage: flags.gatewayImage }),
+    ...volumeMovesOf(flags),
     ...(flags.clusterProfiles !== undefined && { clusterProfiles: flags.clusterProfiles }),
     metrics,
     log,

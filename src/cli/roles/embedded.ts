@@ -9,7 +9,7 @@ import { isStatusError } from '#apimachinery/status/index.ts'
 import { timestamp } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { startControllers } from '#controllers/index.ts'
-import { kcpCrds, systemNamespace, type CustomResourceDefinition } from '#crds/index.ts'
+import { kcpCrds, systemNamespace, type CustomResourceDefinition, type VolumeMoveLimits } from '#crds/index.ts'
 import type { AddressPolicyOptions } from '#network/egress/index.ts'
 import { clusterProfilesController, operatorMetrics, startOperator } from '#operator/index.ts'
 import { measuredStore } from '#store/measured/index.ts'
@@ -65,6 +65,8 @@ export interface EmbeddedOptions {
   readonly console?: ConsoleSettings
   /** Image of kcp for gateways in members. Default: the image of this version. */
   readonly gatewayImage?: string
+  /** How many volumes are copied at a time. */
+  readonly volumeMoves?: VolumeMoveLimits
   /** Shows members as ClusterProfiles in namespace kcp-system of logical cluster `root`. Default false. */
   readonly clusterProfiles?: boolean
   /** Default: metrics of its own. */
@@ -191,7 +193,7 @@ async function startClusterControllers(
 
 /** The operator of logical clusters and members. */
 async function startMemberOperator(
-  { advertiseAddress, gatewayImage, clusterProfiles = false, log, metrics, signal }: Settings,
+  { advertiseAddress, gatewayImage, volumeMoves, clusterProfiles = false, log, metrics, signal }: Settings,
   { api, pki, port }: Server & { readonly port: number },
 ): ReturnType<typeof startOperator> {
   return await startOperator({
@@ -207,6 +209,7 @@ async function startMemberOperator(
       ...memberControllers({
         advertise: { host: advertiseAddress, port },
         ...(gatewayImage !== undefined && { gatewayImage }),
+        ...(volumeMoves !== undefined && { volumeMoves }),
       }),
       ...(clusterProfiles ? [clusterProfilesController({ namespace: systemNamespace, makesNamespace: true })] : []),
     ],

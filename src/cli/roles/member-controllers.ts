@@ -9,6 +9,7 @@ import {
   logicalClusters,
   type MemberCluster,
   memberClusters,
+  type VolumeMoveLimits,
 } from '#crds/index.ts'
 import {
   adoptionController,
@@ -50,6 +51,8 @@ interface MemberControllersOptions {
   readonly nameserverImage?: string
   /** Image of kcp for the gateways in members. Default kcp.dev/kcp with the version of this program. */
   readonly gatewayImage?: string
+  /** How many volumes are copied at a time. Default: see the flags. */
+  readonly volumeMoves?: VolumeMoveLimits
   readonly drainSeconds?: number
   readonly forwardSeconds?: number
   readonly soakSeconds?: number
@@ -64,6 +67,7 @@ export function memberControllers({
   advertise,
   nameserverImage,
   gatewayImage = `kcp.dev/kcp:${programVersion}`,
+  volumeMoves,
   drainSeconds,
   forwardSeconds,
   soakSeconds,
@@ -132,7 +136,11 @@ export function memberControllers({
       clientOf: (member) => synced.get(member)?.client,
       onSyncerStarted: (listener) => synced.onAdded(listener),
     }),
-    volumeMoveController({ accessOf: (member) => synced.get(member), image: gatewayImage }),
+    volumeMoveController({
+      accessOf: (member) => synced.get(member),
+      image: gatewayImage,
+      ...(volumeMoves !== undefined && { limits: volumeMoves }),
+    }),
     exportedApisController(apis),
     autoscalingController(autoscaleSeconds === undefined ? {} : { periodSeconds: autoscaleSeconds }),
     classesController(),

@@ -5,7 +5,7 @@ import { hostname } from 'node:os'
 import { childSignal, type ChildSignal } from '#async/index.ts'
 import { createClient, httpTransport, type KubeClient } from '#client/index.ts'
 import { remoteDialer } from '#client/member/index.ts'
-import { kcpCrds } from '#crds/index.ts'
+import { kcpCrds, type VolumeMoveLimits } from '#crds/index.ts'
 import {
   clusterProfilesController,
   ensureCrds,
@@ -29,6 +29,8 @@ export interface OperatorRoleOptions {
   readonly clusterProfiles?: boolean
   /** Image of kcp for gateways in members. Default: the image of this version. */
   readonly gatewayImage?: string
+  /** How many volumes are copied at a time. */
+  readonly volumeMoves?: VolumeMoveLimits
   readonly metrics: Metrics
   readonly log: Logger
   readonly signal: AbortSignal
@@ -80,6 +82,7 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
         ...memberControllers({
           advertise: { host, port: Number(port || 443) },
           ...(options.gatewayImage !== undefined && { gatewayImage: options.gatewayImage }),
+          ...(options.volumeMoves !== undefined && { volumeMoves: options.volumeMoves }),
         }),
         ...(options.clusterProfiles === true ? [clusterProfilesController({ namespace: installationNamespace })] : []),
       ],

@@ -9,10 +9,12 @@ import {
   logicalClusters,
   memberClusters,
   memberState,
+  volumeMoves,
   type ExportedApi,
   type GatewayReport,
   type LogicalCluster,
   type MemberCluster,
+  type VolumeMove,
 } from '#crds/index.ts'
 import type { MemberApis } from '#operator/exported-apis/member-apis.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
@@ -49,7 +51,8 @@ export function memberClusterController(deps: MemberClusterDeps): OperatorContro
     async run(context, { signal, started }) {
       const informer = context.informers.of<MemberCluster>(memberClusters)
       using queue = createKeyQueue({ maxMs: 30_000 })
-      using placed = new PlacedWorkloads(context.tenantInformers)
+      const moves = context.informers.of<VolumeMove>(volumeMoves)
+      using placed = new PlacedWorkloads(context.tenantInformers, () => moves.store.list())
       await using connected = new ConnectedMembers(context.clusters, {
         log: context.log,
         signal,
@@ -183,7 +186,8 @@ class Members {
     const workloads = mustAsk ? await listPlacedWorkloads(context.virtual('/clusters/*'), name, signal) : known
     const imported = deps.apis.placedIn(name, (api) => mayMove(api, informer.store.list()))
     const isDraining = memberState(object) === 'Draining'
-    const drain = isDraining ? { drain: drainProgress(name, placed.workloadsIn(name)) } : {}
+    const claims = isDraining ? await placed.unusedClaimsIn(name, signal) : []
+    const drain = isDraining ? { drain: drainProgress(name, { workloads: placed.workloadsIn(name), claims }) } : {}
     const requested = await placed.requestedIn(name, signal)
     const isRestored = found.kind === 'answered' && this.#revisions.hasGoneBack(name, found)
     const nowMs = this.#clock.now()

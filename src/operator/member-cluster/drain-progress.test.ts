@@ -11,7 +11,9 @@ function workload(name: string, placed: Record<string, string>, held?: string): 
 
 describe('the progress of a drain', () => {
   const lines = (...workloads: WorkloadThere[]): string[] =>
-    drainProgress('east', workloads).remaining.map(({ name, state, message }) => `${name} ${state}: ${message}`)
+    drainProgress('east', { workloads, claims: [] }).remaining.map(
+      ({ name, state, message }) => `${name} ${state}: ${message}`,
+    )
 
   it('tells where each workload goes, and first what can go nowhere', () => {
     expect(
@@ -36,11 +38,37 @@ describe('the progress of a drain', () => {
       'backup Held: it does not move: it stays until it ends or somebody deletes it',
     ])
   })
+  it('tells which volumes without a workload move, and which do not', () => {
+    const claim = (name: string) => ({
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name, namespace: 'shop' },
+    })
+    const move = {
+      ...({ apiVersion: 'kcp.dev/v1alpha1', kind: 'VolumeMove', metadata: { name: 'v-1' } } as const),
+      spec: {
+        ...{ logicalCluster: 'acme', namespace: 'shop', claim: 'moving', claimUid: 'u', from: 'east', to: 'west' },
+        ...({ way: 'Copy', retainSeconds: 5 } as const),
+      },
+      status: { summary: 'round 1: 40 %' },
+    }
+    const claims = [
+      { cluster: 'acme', claim: claim('moving'), move },
+      { cluster: 'acme', claim: claim('stuck') },
+    ]
+    const { moving, held, claims: count, remaining } = drainProgress('east', { workloads: [], claims })
+    expect([moving, held, count]).to.deep.equal([1, 1, 2])
+    expect(remaining.map(({ name, state }) => [name, state])).to.deep.equal([
+      ['stuck', 'Held'],
+      ['moving', 'Moving'],
+    ])
+    expect(remaining[1]?.message).to.equal('its volume moves to member cluster "west": round 1: 40 %')
+  })
   it('counts all and lists the first fifty', () => {
     const many = Array.from({ length: 70 }, (_, i) =>
       workload(`w${i}`, { east: 'Serving' }, i < 20 ? 'full' : undefined),
     )
-    const { moving, held, remaining } = drainProgress('east', many)
+    const { moving, held, remaining } = drainProgress('east', { workloads: many, claims: [] })
     expect([moving, held, remaining.length]).to.deep.equal([50, 20, 50])
     expect(remaining.slice(0, 20).every(({ state }) => state === 'Held')).to.equal(true)
   })

@@ -1,12 +1,21 @@
-// The progress of a drain: the workloads of which a member still has something, and the reason why each of them waits.
-// Pure.
+// The progress of a drain: the workloads of which a member still has something, the volumes that no workload uses, and
+// the reason why each of them waits. Pure.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
-import { heldAnnotation, maxRemaining, placedOn, workloadKindOfObject, type RemainingWorkload } from '#crds/index.ts'
+import {
+  heldAnnotation,
+  maxRemaining,
+  placedOn,
+  workloadKindOfObject,
+  type RemainingWorkload,
+  type VolumeMove,
+} from '#crds/index.ts'
 
 export interface DrainProgress {
   readonly moving: number
   readonly held: number
+  /** How many of them are claims without a workload. */
+  readonly claims: number
   /** At most maxRemaining. */
   readonly remaining: readonly RemainingWorkload[]
 }
@@ -17,13 +26,44 @@ export interface WorkloadThere {
   readonly workload: DeepReadonly<KubeObject>
 }
 
+/** A claim with its volume, and the logical cluster that it is in. */
+export interface ClaimThere {
+  readonly cluster: string
+  readonly claim: DeepReadonly<KubeObject>
+  /** Its move to another member. */
+  readonly move?: DeepReadonly<VolumeMove>
+}
+
 const maxMessage = 1024
 
-/** The progress of draining `member`, where these workloads still have something. */
-export function drainProgress(member: string, workloads: readonly WorkloadThere[]): DrainProgress {
-  const all = workloads.map((one) => remainingOf(member, one))
+/** The progress of draining `member`, where these workloads still have something, and these claims a volume. */
+export function drainProgress(
+  member: string,
+  { workloads, claims }: { readonly workloads: readonly WorkloadThere[]; readonly claims: readonly ClaimThere[] },
+): DrainProgress {
+  const all = [...workloads.map((one) => remainingOf(member, one)), ...claims.map(remainingClaim)]
   const held = all.filter(({ state }) => state === 'Held').length
-  return { moving: all.length - held, held, remaining: all.sort(heldFirst).slice(0, maxRemaining) }
+  return {
+    moving: all.length - held,
+    held,
+    claims: claims.length,
+    remaining: all.sort(heldFirst).slice(0, maxRemaining),
+  }
+}
+
+function remainingClaim({ cluster, claim, move }: ClaimThere): RemainingWorkload {
+  const { name = '', namespace = '' } = claim.metadata
+  const where = { logicalCluster: cluster, kind: 'PersistentVolumeClaim', namespace, name }
+  if (move === undefined)
+    return {
+      ...where,
+      state: 'Held',
+      message:
+        'no workload uses its volume, and it does not move: no Placement lets it (spec.volumes), or no other member cluster takes it. To do without the data, delete the claim',
+    }
+  const { summary = 'it begins' } = move.status ?? {}
+  const text = `its volume moves to member cluster "${move.spec.to}": ${summary}`
+  return { ...where, state: 'Moving', message: text.slice(0, maxMessage) }
 }
 
 function remainingOf(member: string, { cluster, workload }: WorkloadThere): RemainingWorkload {

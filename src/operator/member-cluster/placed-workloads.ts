@@ -5,23 +5,42 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { addAmounts, listOf, type Amounts, type Quantity } from '#apimachinery/quantity/index.ts'
 import {
   clusterInKey,
+  keyFor,
+  namespaceKeyOf,
   ObjectIndex,
   parseKey,
   type DeepReadonly,
   type Informer,
   type SharedInformers,
 } from '#client/index.ts'
-import { finalizingMembers, membersWithCopy, placedOn, requestsOf, workloadKinds } from '#crds/index.ts'
-import type { WorkloadThere } from './drain-progress.ts'
+import {
+  finalizingMembers,
+  membersWithCopy,
+  placedOn,
+  requestsOf,
+  workloadKinds,
+  type VolumeMove,
+} from '#crds/index.ts'
+import { claimsWithData, memberOfClaim } from '#placement/index.ts'
+import type { ClaimThere, WorkloadThere } from './drain-progress.ts'
+
+const claims = { group: '', version: 'v1', resource: 'persistentvolumeclaims' } as const
 
 export class PlacedWorkloads implements Disposable {
   readonly #kinds: readonly { readonly informer: Informer<KubeObject>; readonly byMember: ObjectIndex }[]
+  readonly #claims: Informer<KubeObject>
+  readonly #claimsByMember: ObjectIndex
+  readonly #moves: () => readonly DeepReadonly<VolumeMove>[]
 
-  constructor(informers: SharedInformers) {
+  /** `informers`: over the logical clusters; `moves`: the VolumeMoves of the installation. */
+  constructor(informers: SharedInformers, moves: () => readonly DeepReadonly<VolumeMove>[]) {
+    this.#moves = moves
     this.#kinds = workloadKinds.map(({ gvr }) => {
       const informer = informers.of(gvr)
       return { informer, byMember: new ObjectIndex(informer, (_, workload) => membersOf(workload)) }
     })
+    this.#claims = informers.of(claims)
+    this.#claimsByMember = new ObjectIndex(this.#claims, (_, claim) => memberOfClaim(claim) ?? [])
   }
 
   /** `CLUSTER/NAMESPACE/NAME` of each workload with something in the member, for people. Waits for the first lists. */
@@ -40,6 +59,36 @@ export class PlacedWorkloads implements Disposable {
     )
   }
 
+  /** The claims with data in the member that none of its workloads uses. Waits for the first lists. */
+  async unusedClaimsIn(member: string, signal: AbortSignal): Promise<ClaimThere[]> {
+    await this.#claims.synced(signal)
+    const found = [...this.#claimsByMember.keysOf(member)].flatMap((key) => {
+      const claim = this.#claims.store.get(key)
+      return claim === undefined ? [] : [{ key, claim }]
+    })
+    if (found.length === 0) return []
+    const workloads = Map.groupBy(this.workloadsIn(member), ({ cluster, workload }) =>
+      keyFor({ cluster, name: workload.metadata.namespace ?? '' }),
+    )
+    const used = new Set<DeepReadonly<KubeObject>>()
+    for (const [namespaceKey, inNamespace] of Map.groupBy(found, ({ key }) => namespaceKeyOf(key))) {
+      const claims = inNamespace.map(({ claim }) => claim)
+      for (const { workload } of workloads.get(namespaceKey) ?? [])
+        for (const claim of claimsWithData(workload, claims)) used.add(claim)
+    }
+    const moves = new Map(
+      this.#moves()
+        .filter(({ spec, status }) => spec.from === member && status?.phase !== 'Moved')
+        .map((move) => [move.spec.claimUid, move]),
+    )
+    return found
+      .filter(({ claim }) => !used.has(claim))
+      .map(({ key, claim }) => {
+        const move = moves.get(claim.metadata.uid ?? '')
+        return { cluster: clusterInKey(key), claim, ...(move && { move }) }
+      })
+  }
+
   /** Requests of the pods of these workloads, as a ResourceList. Waits for the first lists. */
   async requestedIn(member: string, signal: AbortSignal): Promise<Record<string, string>> {
     await Promise.all(this.#kinds.map(({ informer }) => informer.synced(signal)))
@@ -51,6 +100,7 @@ export class PlacedWorkloads implements Disposable {
 
   [Symbol.dispose](): void {
     for (const { byMember } of this.#kinds) byMember[Symbol.dispose]()
+    this.#claimsByMember[Symbol.dispose]()
   }
 }
 

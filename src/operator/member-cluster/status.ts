@@ -265,13 +265,14 @@ function isLost({ probe, previous, nowMs }: StatusInput): boolean {
 
 function drainedCondition({ state, placed, drain }: StatusInput): ConditionUpdate[] {
   if (state !== 'Draining') return []
-  if (placed.length === 0)
+  const { moving = 0, held = 0, claims = 0 } = drain ?? {}
+  if (placed.length === 0 && claims === 0)
     return [
       { type: 'Drained', status: 'True', reason: 'Empty', message: 'nothing is left there: it may be switched off' },
     ]
-  const { moving = 0, held = 0 } = drain ?? {}
   const reason = held > 0 ? 'Held' : 'Moving'
-  const message = `${placed.length} workloads are left: ${moving} are moving, ${held} can go nowhere (status.remaining)`
+  const volumes = claims === 0 ? '' : ` and ${claims} volumes that no workload uses`
+  const message = `${placed.length} workloads${volumes} are left: ${moving} are moving, ${held} can go nowhere (status.remaining)`
   return [{ type: 'Drained', status: 'False', reason, message }]
 }
 

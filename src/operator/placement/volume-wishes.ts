@@ -3,11 +3,19 @@
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import { keyFor, namespaceKeyOf, parseKey, type DeepReadonly, type KubeClient } from '#client/index.ts'
-import { contentHash, placedOn, placedOnAnnotation, volumeMoves, type VolumeMove } from '#crds/index.ts'
-import { claimsWithData, memberOfClaim, usesClaim, volumeRuleOf } from '#placement/index.ts'
+import { systemClock } from '#async/index.ts'
+import {
+  contentHash,
+  placedOn,
+  placedOnAnnotation,
+  volumeMoves,
+  type MemberCluster,
+  type VolumeMove,
+} from '#crds/index.ts'
+import { claimsWithData, decide, memberOfClaim, usesClaim, volumeRuleOf } from '#placement/index.ts'
 import type { KeyQueue, ReconcileResult } from '#reconcile/index.ts'
 import type { OperatorContext } from '#operator/framework/operator-context.ts'
-import { rulesFor } from './observe.ts'
+import { candidatesFor, choiceOfObject, rulesFor } from './observe.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
@@ -37,6 +45,13 @@ export function followVolumes(inputs: PlacementInputs, queue: Pick<KeyQueue, 'ad
         if (claim !== undefined && memberOfClaim(claim) !== undefined) queue.add(key)
       }
     }),
+    inputs.members.onChange(({ key, before, after }) => {
+      if (isDraining(before, inputs) === isDraining(after, inputs)) return
+      for (const name of inputs.claims.store.keys()) {
+        const claim = inputs.claims.store.get(name)
+        if (claim !== undefined && memberOfClaim(claim) === key) queue.add(name)
+      }
+    }),
     inputs.volumeMoves.onChange(({ before, after }) => {
       const { spec } = after ?? before ?? {}
       if (spec === undefined || before?.status?.phase === after?.status?.phase) return
@@ -46,6 +61,10 @@ export function followVolumes(inputs: PlacementInputs, queue: Pick<KeyQueue, 'ad
   return () => {
     for (const end of ends) end()
   }
+}
+
+function isDraining(member: DeepReadonly<MemberCluster> | undefined, inputs: PlacementInputs): boolean {
+  return member !== undefined && inputs.stateOf(member) === 'Draining'
 }
 
 export interface VolumeWishContext extends Pick<OperatorContext, 'clusters' | 'virtual'> {
@@ -62,7 +81,9 @@ export async function reconcileVolumeWish(
   const from = claim && memberOfClaim(claim)
   if (claim === undefined || from === undefined || claim.metadata.deletionTimestamp !== undefined) return {}
   const wanted = wantedIn(claim, from, inputs.workloadsInNamespace(namespaceKeyOf(key)))
-  const to = wanted ?? standbyOf(key, claim, from, inputs)
+  const isLeaving = wanted === undefined && isDraining(inputs.members.store.get(from), inputs)
+  const evacuation = isLeaving ? evacuationOf(key, claim, from, inputs) : undefined
+  const to = wanted ?? evacuation ?? standbyOf(key, claim, from, inputs)
   const known = [...inputs.movesOfClaim(claim.metadata.uid ?? '')].filter(
     ({ metadata }) => metadata.deletionTimestamp === undefined,
   )
@@ -78,7 +99,9 @@ export async function reconcileVolumeWish(
     if (isCurrent) for (const { metadata } of stale) await remove(metadata, clusters, signal)
     return { requeueAfterSeconds: 1 }
   }
-  if (to === undefined) return isWithoutStandby(key, claim, inputs) ? { requeueAfterSeconds: standbySeconds } : {}
+  // Neither workloads that stop using the claim nor members that become free for it are followed.
+  if (to === undefined)
+    return isLeaving || isWithoutStandby(key, claim, inputs) ? { requeueAfterSeconds: standbySeconds } : {}
   if (known.some(({ spec }) => spec.from === from && spec.to === to)) return {}
   const move = volumeMoveOf(key, claim, { from, to }, inputs)
   if (move === undefined) return {}
@@ -108,7 +131,37 @@ function standbyOf(key: string, claim: CachedObject, from: string, inputs: Place
   return rule.standbys.find((member) => member !== from && known.includes(member)) ?? rule.standbys.find(fits)
 }
 
-/** How often a standby is looked for while none is Ready. */
+/**
+ * The member to which a claim goes that no workload uses, from a member that is drained: the one that would be chosen for
+ * a workload with this claim. Undefined: it stays.
+ */
+function evacuationOf(key: string, claim: CachedObject, from: string, inputs: PlacementInputs): string | undefined {
+  const namespaceKey = namespaceKeyOf(key)
+  for (const workload of inputs.workloadsInNamespace(namespaceKey)) if (usesClaim(workload, claim)) return undefined
+  const { cluster = '', namespace = '', name } = parseKey(key)
+  const owner = inputs.clusters.store.get(cluster)
+  if (owner === undefined) return undefined
+  const standby = standbyOf(key, claim, from, inputs)
+  if (standby !== undefined && inputs.isReady(standby)) return standby
+  const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: name } }]
+  const placed = { [from]: { state: 'Serving' } }
+  const workload: KubeObject = {
+    ...{ apiVersion: 'apps/v1', kind: 'Deployment' },
+    metadata: {
+      ...{ name, namespace },
+      annotations: { ...claim.metadata.annotations, [placedOnAnnotation]: JSON.stringify(placed) },
+    },
+    spec: { replicas: 1, template: { spec: { volumes } } },
+  }
+  const nowMs = systemClock.now()
+  const candidates = candidatesFor(owner, { workload, key: `persistentvolumeclaims ${key}` }, inputs, nowMs)
+  const choice = choiceOfObject({ workload, cluster, namespace, candidates, claims: [claim] }, inputs, nowMs)
+  const wanted = choice && decide(choice).wanted
+  const [to] = wanted?.kind === 'members' ? wanted.names : []
+  return to === from ? undefined : to
+}
+
+/** How often a standby is looked for while none is Ready, and a member for claims that are left in one that is drained. */
 const standbySeconds = 30
 
 function isWithoutStandby(key: string, claim: CachedObject, inputs: PlacementInputs): boolean {

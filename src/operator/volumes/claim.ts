@@ -112,25 +112,26 @@ async function patchClaim(
 export interface Users {
   /** Workloads with something in the old member: `KIND "NAME"`. */
   readonly inSource: readonly string[]
-  /** Whether a workload waits in the new member for the data. */
+  /** Whether a workload waits in the new member for the data, or no workload uses it and the old member is drained. */
   readonly isAwaited: boolean
 }
 
 /** The workloads that use the claim, as the server says now. */
-export async function workloadsOf({ move, upstream, signal }: VolumeParties, claim: Claim): Promise<Users> {
+export async function workloadsOf({ move, source, upstream, signal }: VolumeParties, claim: Claim): Promise<Users> {
   const { namespace, from, to } = move.spec
   const inSource: string[] = []
-  let isAwaited = false
+  let [isAwaited, isUsed] = [false, false]
   for (const { gvr, kind } of workloadKinds)
     for (const workload of (await upstream.list<KubeObject>(gvr, { namespace, signal })).items) {
       if (!usesClaim({ ...workload, kind }, claim)) continue
+      isUsed = true
       const placed = placedOn(workload)
       const state = placed[from]
       if (placed[to]?.state === 'Assumed') isAwaited = true
       const isThere = hasCopy(state) || state?.state === 'Terminating' || state?.state === 'Lost'
       if (isThere) inSource.push(`${kind} "${workload.metadata.name ?? ''}"`)
     }
-  return { inSource, isAwaited }
+  return { inSource, isAwaited: isAwaited || (!isUsed && source.isDraining) }
 }
 
 /** Nodes to which the volume is attached, except those in `but`. */

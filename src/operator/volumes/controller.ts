@@ -5,12 +5,14 @@ import { systemClock, timestamp } from '#async/index.ts'
 import { keyFor, type DeepReadonly } from '#client/index.ts'
 import {
   contentHash,
+  defaultVolumeMoveLimits,
   newEvent,
   setCondition,
   volumeMoveFinalizer,
   volumeMoves,
   type MemberCluster,
   type VolumeMove,
+  type VolumeMoveLimits,
   type VolumeMovePhase,
   type VolumeMoveStatus,
 } from '#crds/index.ts'
@@ -20,8 +22,9 @@ import { recordEvent, type EventText } from '#operator/framework/record-event.ts
 import { unreachableSince } from '#placement/index.ts'
 import type { ReconcileResult } from '#reconcile/index.ts'
 import { unlock } from './claim.ts'
-import { gvrs, Obstacle, partiesOf, type MemberAccess } from './parties.ts'
-import { advance, obstacleOf, undo, type MoveContext, type Outcome } from './phases.ts'
+import { gvrs, Obstacle, partiesOf, type MemberAccess, type VolumeParties } from './parties.ts'
+import { advance, candidateOf, obstacleOf, pause, undo, type MoveContext, type Outcome } from './phases.ts'
+import { mayHavePlace, Places } from './places.ts'
 import { Rounds } from './rounds.ts'
 
 export interface VolumeMoveDeps {
@@ -29,12 +32,16 @@ export interface VolumeMoveDeps {
   readonly accessOf: (member: string) => MemberAccess | undefined
   /** The image of kcp for movers. */
   readonly image: string
+  readonly limits?: VolumeMoveLimits
 }
 
 /** Whether the member does not answer and is fenced. */
 function isLostMember(member: DeepReadonly<MemberCluster> | undefined): boolean {
   return member?.spec?.fenced === true && unreachableSince(member) !== undefined
 }
+
+/** How long an Event is not repeated, milliseconds. */
+const repeatEventMs = 10 * 60_000
 
 const events = { group: '', version: 'v1', resource: 'events' } as const
 
@@ -44,9 +51,14 @@ export function volumeMoveController(deps: VolumeMoveDeps): OperatorController {
     const informer = context.informers.of<VolumeMove>(volumeMoves)
     let add: (key: string) => void = () => undefined
     const rounds = stack.use(new Rounds(signal, (move) => add(move)))
+    const places = new Places(deps.limits ?? defaultVolumeMoveLimits, (move) => {
+      rounds.stateOf(move).wellAt = systemClock.now()
+      add(move)
+    })
     const keeper = new VolumeMoves(context, {
       ...deps,
       rounds,
+      places,
       isKnown: (name) => members.store.get(name) !== undefined,
       isLost: (name) => isLostMember(members.store.get(name)),
     })
@@ -56,8 +68,10 @@ export function volumeMoveController(deps: VolumeMoveDeps): OperatorController {
       informers: [informer],
       follow: (put) => {
         add = put
+        for (const move of informer.store.list()) resumePlace(move, { rounds, places })
         return [
           informer.onChange(({ key, before, after }) => {
+            if (after === undefined) places.giveBack(key, before?.spec.logicalCluster ?? '')
             const isSame =
               before?.metadata.generation === after?.metadata.generation &&
               before?.metadata.deletionTimestamp === after?.metadata.deletionTimestamp
@@ -74,13 +88,32 @@ export function volumeMoveController(deps: VolumeMoveDeps): OperatorController {
   })
 }
 
+/** Gives the move the place that it had under the process before this one. */
+function resumePlace(move: DeepReadonly<VolumeMove>, { rounds, places }: Pick<MoveContext, 'rounds' | 'places'>): void {
+  const { phase, rounds: done } = move.status ?? {}
+  const reason = move.status?.conditions?.find(({ type }) => type === 'Progressing')?.reason
+  const isCopying = phase !== undefined && mayHavePlace(phase) && reason !== 'Queued'
+  // The last round of a move that has copied before needs none.
+  const isLast = phase === 'Finishing' && done !== undefined && done > 0
+  const isCopied = move.spec.way === 'Snapshot' || move.spec.way === 'Shared' || isLast
+  if (!isCopying || isCopied) return
+  const state = rounds.stateOf(move.metadata.name)
+  state.wellAt = systemClock.now()
+  places.resume(candidateOf(move, state))
+}
+
 /** What the move has waited for until now: a step that takes seconds changes nothing about it. */
 function obstacleBefore({ status }: VolumeMove): Outcome['obstacle'] {
   const before = status?.conditions?.find(({ type }) => type === 'Progressing')
-  return before?.status === 'False' ? { reason: before.reason, message: before.message } : undefined
+  return before?.status === 'False' && before.reason !== 'Queued'
+    ? { reason: before.reason, message: before.message }
+    : undefined
 }
 
-interface KeeperDeps extends VolumeMoveDeps, Pick<MoveContext, 'rounds'> {
+/** After how long without a good round a move lends its place to another one that waits. */
+const stuckMs = 5 * 60_000
+
+interface KeeperDeps extends VolumeMoveDeps, Pick<MoveContext, 'rounds' | 'places'> {
   /** Whether there is a MemberCluster of this name. */
   readonly isKnown: (member: string) => boolean
   readonly isLost: (member: string) => boolean
@@ -109,6 +142,8 @@ class VolumeMoves {
       return { requeueAfterSeconds: 0.05 }
     }
     const outcome = await this.#attempt(move, signal)
+    const { phase } = outcome.status
+    if (outcome.isOver === true || !mayHavePlace(phase)) this.#deps.places.giveBack(name, move.spec.logicalCluster)
     await this.#write(move, outcome, signal)
     if (outcome.isOver === true) return await this.#end(move, signal)
     return { requeueAfterSeconds: outcome.againSeconds ?? 5 }
@@ -116,13 +151,14 @@ class VolumeMoves {
 
   async #attempt(move: VolumeMove, signal: AbortSignal): Promise<Outcome> {
     const status: VolumeMoveStatus = { ...move.status }
+    let parties: VolumeParties | undefined
     try {
       const { from, to } = move.spec
       const isLost = [from, to].some((member) => !this.#deps.isKnown(member))
       if (isLost && status.phase !== 'Binding') return await this.#abandon(move, status, signal)
       const isSourceLost = this.#deps.isLost(from)
       const context = { ...this.#deps, isSourceLost }
-      const parties = await partiesOf(move, this.#context, { accessOf: this.#deps.accessOf, isSourceLost, signal })
+      parties = await partiesOf(move, this.#context, { accessOf: this.#deps.accessOf, isSourceLost, signal })
       if (parties === undefined) return { status, isOver: true }
       const isDeleted = move.metadata.deletionTimestamp !== undefined
       const mayEnd = status.phase !== 'Binding' && status.phase !== 'Moved'
@@ -135,7 +171,34 @@ class VolumeMoves {
         this.#context.log.warn('a move of a volume failed', { move: move.metadata.name, error })
       const isBrief = reason === 'Starting' || reason === 'Working'
       const obstacle = isBrief ? obstacleBefore(move) : { reason, message }
+      if (this.#isStuck(move)) await this.#lendPlace(move, parties, signal)
+      if (isBrief && this.#deps.places.has(move.metadata.name)) delete status.summary
       return { status, ...(obstacle && { obstacle }), againSeconds }
+    }
+  }
+
+  /** Whether the move has a place, gets nowhere, and other moves wait. */
+  #isStuck({ metadata: { name } }: VolumeMove): boolean {
+    const { places, rounds } = this.#deps
+    if (!places.has(name) || !places.areWanted) return false
+    const { round, wellAt = Infinity } = rounds.stateOf(name)
+    return round === undefined && systemClock.now() - wellAt > stuckMs
+  }
+
+  /** Lets another move have the place of one that gets nowhere, which begins again when its turn comes. */
+  async #lendPlace(
+    { metadata: { name }, spec: { logicalCluster } }: VolumeMove,
+    parties: VolumeParties | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    this.#deps.rounds.stateOf(name).askedAt = systemClock.now()
+    this.#deps.places.giveBack(name, logicalCluster)
+    try {
+      if (parties !== undefined) await pause(parties, this.#deps)
+    } catch (error) {
+      signal.throwIfAborted()
+      // Its movers are deleted when it is looked at the next time.
+      this.#context.log.debug('could not stop the movers of a move', { move: name, error })
     }
   }
 
@@ -222,9 +285,14 @@ class VolumeMoves {
     const before = move.status?.conditions?.find(({ type }) => type === 'Progressing')
     const reason = obstacle?.reason ?? phase
     if (before?.reason === reason) return
+    const { eventsAt } = this.#deps.rounds.stateOf(move.metadata.name)
+    // A move that waits may find one obstacle after the other, again and again.
+    const nowMs = Date.parse(now)
+    if (nowMs - (eventsAt.get(reason) ?? -Infinity) < repeatEventMs) return
+    eventsAt.set(reason, nowMs)
     const { from, to } = move.spec
     const text: EventText = {
-      type: obstacle === undefined ? 'Normal' : 'Warning',
+      type: obstacle === undefined || obstacle.reason === 'Queued' ? 'Normal' : 'Warning',
       reason: obstacle?.reason ?? tales[phase].reason,
       message:
         obstacle?.message ??

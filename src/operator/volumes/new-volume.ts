@@ -117,6 +117,26 @@ export async function release({ target, signal }: VolumeParties, name: string): 
   return true
 }
 
+/**
+ * Lets the new member delete the volume as its own reclaim policy says: the tenant has deleted the claim. The volume looks
+ * as if it had been bound to the claim, because Kubernetes reclaims only volumes whose claim is gone.
+ */
+export async function abandonVolume({ move, target, signal }: VolumeParties, name: string): Promise<void> {
+  const volume = await target.client.tryGet<Volume>(gvrs.volumes, { name }, { signal }).catch(missingRight)
+  if (volume?.metadata.labels?.[volumeMoveLabel] !== move.metadata.name) return
+  const { resourceVersion, annotations } = volume.metadata
+  const policy = annotations?.[policyAnnotation]
+  const hasOwner = volume.spec?.claimRef?.uid !== undefined
+  const patch = {
+    metadata: { resourceVersion, labels: { [volumeMoveLabel]: null }, annotations: { [policyAnnotation]: null } },
+    spec: {
+      ...(policy !== undefined && { persistentVolumeReclaimPolicy: policy }),
+      ...(!hasOwner && { claimRef: { uid: move.spec.claimUid } }),
+    },
+  }
+  await target.client.patch(gvrs.volumes, { name }, 'merge', patch, { signal })
+}
+
 async function volumeOf({ target, signal }: Pick<VolumeParties, 'target' | 'signal'>, name: string): Promise<Volume> {
   const found = await target.client.tryGet<Volume>(gvrs.volumes, { name }, { signal }).catch(missingRight)
   if (found === undefined)

@@ -7,7 +7,10 @@ import {
   adoptedNamespace,
   downstreamNamespace,
   logicalClusters,
+  memberClusters,
+  memberState,
   type LogicalCluster,
+  type MemberCluster,
   type VolumeMove,
 } from '#crds/index.ts'
 import type { OperatorContext } from '#operator/framework/operator-context.ts'
@@ -39,6 +42,7 @@ export interface MemberSide extends MemberAccess {
   readonly name: string
   /** The namespace of the claim there. */
   readonly namespace: string
+  readonly isDraining: boolean
 }
 
 export interface VolumeParties {
@@ -87,11 +91,14 @@ export async function partiesOf(
   const upstream = virtual(`/clusters/${logicalCluster}`)
   const found = await upstream.tryGet<KubeObject>(gvrs.namespaces, { name: namespace }, { signal })
   const adopted = adoptedNamespace(found)
+  const members = informers.of<MemberCluster>(memberClusters).store
   const sideOf = (name: string): MemberSide => {
     const access = isSourceLost && name === from ? lostMember(name) : accessOf(name)
     if (access === undefined) throw new Obstacle('Unreachable', `member cluster "${name}" is not connected`)
     const own = downstreamNamespace(clusterIdOf(owner.metadata.uid ?? ''), namespace)
-    return { ...access, name, namespace: adopted?.member === name ? adopted.namespace : own }
+    const member = members.get(name)
+    const isDraining = member !== undefined && memberState(member) === 'Draining'
+    return { ...access, name, namespace: adopted?.member === name ? adopted.namespace : own, isDraining }
   }
   return { move, source: sideOf(from), target: sideOf(to), upstream, signal }
 }

@@ -24,6 +24,7 @@ import {
 } from './claim.ts'
 import { ensureMover, moversIn, removeMovers, usersOf, type DialMover } from './movers.ts'
 import {
+  abandonVolume,
   ensureNewClaim,
   missingRight,
   newClaimName,
@@ -34,6 +35,7 @@ import {
   reserve,
 } from './new-volume.ts'
 import { Obstacle, type VolumeParties } from './parties.ts'
+import type { Candidate, Places, PlaceWait } from './places.ts'
 import type { MoveState, Rounds } from './rounds.ts'
 import {
   checkShared,
@@ -43,11 +45,13 @@ import {
   sharedVolumeName,
   snapshotClassOf,
   shareVolume,
+  unshare,
 } from './shared-backend.ts'
 import { bytesText, expectedDowntime, notKeptTexts, progressText, secondsText } from './tell.ts'
 
 export interface MoveContext {
   readonly rounds: Rounds
+  readonly places: Places
   /** The image of kcp for movers. */
   readonly image: string
   /** Whether the old member does not answer, and an admin has made sure that nothing runs there. */
@@ -70,6 +74,8 @@ const restSeconds = 20
 /** A round that is shorter than this, in seconds, is short enough to be repeated without the application. */
 const shortSeconds = 20
 const maxRounds = 12
+/** After this many seconds without a round, another one is made before the application stops. */
+const freshSeconds = 120
 
 /** Takes the next step. Rejects with Obstacle, StatusError. */
 export async function advance(parties: VolumeParties, context: MoveContext): Promise<Outcome> {
@@ -79,7 +85,10 @@ export async function advance(parties: VolumeParties, context: MoveContext): Pro
   const claim = await claimUpstream(parties)
   if (phase === 'Moved') return await finish(parties, context, status, claim)
   // The tenant has deleted the claim, and its data with it.
-  if (claim === undefined) return await undo(parties, context, status)
+  if (claim === undefined) {
+    if (phase === 'Binding') await discard(parties, status)
+    return await undo(parties, context, status)
+  }
   if (phase === 'Binding') return await bind(parties, context, status, claim)
   const { from } = move.spec
   if (memberOfClaim(claim) !== from)
@@ -95,7 +104,7 @@ export async function advance(parties: VolumeParties, context: MoveContext): Pro
 /** Movers, rounds, and the last one. */
 async function copy(
   parties: VolumeParties,
-  { rounds, image }: MoveContext,
+  { rounds, places, image }: MoveContext,
   status: VolumeMoveStatus,
   claim: Claim,
 ): Promise<Outcome> {
@@ -120,6 +129,23 @@ async function copy(
     await removeMovers(parties, 'source')
     return await ready(parties, { ...seen.status, bytes: capacityOf(old) }, { state, claim, old, isAwaited })
   }
+  const isCopied = seen.status.phase === 'Ready' || isShort(state, seen.status)
+  if (isPlaced && isCopied && isWaitingForConsent(parties, claim, isAwaited)) {
+    // Nobody knows when the tenant agrees, so nothing is copied meanwhile, and no pod waits.
+    await pause(parties, { rounds, places })
+    return await ready(parties, seen.status, { state, claim, old, isAwaited })
+  }
+  const isDue = seen.status.phase === 'Ready' || (isCopied && isFresh(seen.status, move.spec))
+  if (isDue) places.giveBack(name, move.spec.logicalCluster)
+  else if (state.round === undefined && isBeforeEnd(seen.status.phase)) {
+    const wait = places.take(candidateOf(move, state))
+    if (wait !== undefined) {
+      await rest(parties, state)
+      return queued(seen.status, wait)
+    }
+    state.wellAt ??= systemClock.now()
+  }
+  state.isResting = false
   const credentials = await rounds.credentialsOf(name)
   await ensureNewClaim(parties, old)
   const isBlock = old.spec?.volumeMode === 'Block'
@@ -136,16 +162,74 @@ async function copy(
   if (!isPlaced && isAwaited) return await last(parties, { rounds, ways, state, status: seen.status, old, claim })
   if (state.round !== undefined)
     return running(state, { ...seen.status, phase: seen.status.phase === 'Ready' ? 'Ready' : 'Copying' })
-  const since = Date.parse(seen.status.lastRound?.completionTime ?? '')
   const { everySeconds = restSeconds } = move.spec
-  const rested = Number.isNaN(since) || systemClock.now() - since >= (isAwaited ? restSeconds : everySeconds) * 1000
-  if (seen.status.phase !== 'Ready' && !isShort(state, seen.status)) {
+  // A round of a large volume reads much, even if nothing has changed.
+  const pauseSeconds = Math.max(restSeconds, (seen.status.lastRound?.seconds ?? 0) * 2)
+  const rested = sinceRound(seen.status) >= (isAwaited ? pauseSeconds : everySeconds)
+  if (!isDue) {
     rounds.start(name, roundWish(move, 'copy'), ways)
     return running(state, { ...seen.status, phase: 'Copying' })
   }
   if (rested) rounds.start(name, roundWish(move, 'copy'), ways)
   signal.throwIfAborted()
   return await ready(parties, seen.status, { state, claim, old, isAwaited })
+}
+
+/** Seconds since the last round ended; infinite before the first one has. */
+function sinceRound({ lastRound }: VolumeMoveStatus): number {
+  return lastRound === undefined ? Infinity : (systemClock.now() - Date.parse(lastRound.completionTime)) / 1000
+}
+
+/** Whether what has changed since the last round is about as much as between two rounds. */
+function isFresh(status: VolumeMoveStatus, { everySeconds = 0 }: DeepReadonly<VolumeMove>['spec']): boolean {
+  return sinceRound(status) <= Math.max(freshSeconds, everySeconds * 3) + (status.lastRound?.seconds ?? 0)
+}
+
+/** Whether the application has not been stopped for the move. */
+function isBeforeEnd(phase: VolumeMovePhase | undefined): boolean {
+  return phase === undefined || phase === 'Preparing' || phase === 'Copying'
+}
+
+function isWaitingForConsent({ move }: VolumeParties, claim: Claim, isAwaited: boolean): boolean {
+  const { way, requireConsent, to } = move.spec
+  return way === 'Copy' && requireConsent === true && isAwaited && !isConsented(claim, to)
+}
+
+/** The move as it asks for a place. */
+export function candidateOf({ metadata, spec }: DeepReadonly<VolumeMove>, state: MoveState): Candidate {
+  const { logicalCluster, from, to } = spec
+  state.askedAt ??= Date.parse(metadata.creationTimestamp ?? '') || systemClock.now()
+  return { name: metadata.name, logicalCluster, from, to, sinceMs: state.askedAt }
+}
+
+/** The move waits for its place. How many moves are before it is looked up rarely: each look costs as much as they are. */
+function queued(status: VolumeMoveStatus, { ahead, sinceMs, why }: PlaceWait): Outcome {
+  const message = `waits for ${ahead === 1 ? 'one move' : `${ahead} moves`} before it, since ${timestamp(sinceMs)}: ${why}`
+  return {
+    status: { ...status, summary: message },
+    obstacle: { reason: 'Queued', message },
+    againSeconds: Math.min(600, 30 + ahead),
+  }
+}
+
+/** Ends what the move does in both members, and gives its place back. What it has copied stays. */
+export async function pause(
+  parties: VolumeParties,
+  { rounds, places }: Pick<MoveContext, 'rounds' | 'places'>,
+): Promise<void> {
+  const { name } = parties.move.metadata
+  const state = rounds.stateOf(name)
+  state.round?.end()
+  delete state.wellAt
+  places.giveBack(name, parties.move.spec.logicalCluster)
+  await rest(parties, state)
+}
+
+/** Deletes the movers of a move that waits. */
+async function rest(parties: VolumeParties, state: MoveState): Promise<void> {
+  if (state.isResting === true) return
+  const areGone = [await removeMovers(parties, 'source'), await removeMovers(parties, 'target')]
+  state.isResting = !areGone.includes(false)
 }
 
 /** The size of the volume, in bytes: the most that it can hold. */
@@ -263,6 +347,14 @@ function running(state: MoveState, status: VolumeMoveStatus): Outcome {
   return { status: told(state, now, progressText(now)), againSeconds: lookSeconds }
 }
 
+/** Seconds until the next look at a move that waits for a person: the longer it has waited, the later. */
+function patienceSeconds({ status }: DeepReadonly<VolumeMove>): number {
+  const before = status?.conditions?.find(({ type }) => type === 'Progressing')
+  if (before?.status !== 'False') return lookSeconds
+  const waited = (systemClock.now() - Date.parse(before.lastTransitionTime)) / 1000
+  return Math.min(30, Math.max(lookSeconds, waited / 20))
+}
+
 /** How often the line for people changes, milliseconds: workloads repeat it. */
 const tellMs = 10_000
 
@@ -304,7 +396,7 @@ async function ready(
         reason: 'ConsentRequired',
         message: `the application would be stopped for about ${downtime}; to agree: kubectl annotate persistentvolumeclaim ${move.spec.claim} --namespace ${move.spec.namespace} kcp.dev/volume-consent=${move.spec.to}`,
       },
-      againSeconds: lookSeconds,
+      againSeconds: patienceSeconds(move),
     }
   if (isOwned(old))
     return {
@@ -464,6 +556,15 @@ async function failOver(
   return { status: { ...rest, phase: 'Binding', lostAfter: asOf, stoppedTime }, againSeconds: 0.05 }
 }
 
+/** Lets both members delete the volume of a claim that is gone. */
+async function discard(parties: VolumeParties, { volumeName }: VolumeMoveStatus): Promise<void> {
+  const { move, source } = parties
+  if (volumeName !== undefined) await abandonVolume(parties, volumeName)
+  if (!(await deleteKept(parties, source)))
+    throw new Obstacle('Working', 'the old claim is deleted', { againSeconds: 0.5 })
+  if (move.spec.way === 'Shared') await forgetShared(parties)
+}
+
 /** Removes everything that the move has made, and its lock. The claim stays where it is. */
 export async function undo(
   parties: VolumeParties,
@@ -477,6 +578,7 @@ export async function undo(
     await removeNewClaim(parties),
   ]
   if (parties.move.spec.way === 'Snapshot') left.push(await removeSnapshots(parties))
+  if (parties.move.spec.way === 'Shared' && status.phase !== 'Binding') await unshare(parties)
   const claim = await claimUpstream(parties)
   if (claim !== undefined) await unlock(parties, claim)
   const phase: VolumeMovePhase = 'Cancelled'

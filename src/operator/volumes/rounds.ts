@@ -1,7 +1,7 @@
 // The rounds that run now. A round takes minutes or hours, so a reconcile only starts it and looks at it. A round that is
 // lost with its process is run again: it sends only what differs.
 import { pipeline } from 'node:stream/promises'
-import { childSignal } from '#async/index.ts'
+import { childSignal, systemClock } from '#async/index.ts'
 import {
   createMoverControl,
   issueMoverCredentials,
@@ -44,6 +44,14 @@ export interface MoveState {
   credentials?: MoveCredentials
   /** When the line for people was last written. */
   toldAt?: number
+  /** Since when the move waits for a place, or has waited for the one that it has. */
+  askedAt?: number
+  /** When the move got its place, or when its last good round ended. */
+  wellAt?: number
+  /** Its movers are gone while it waits. */
+  isResting?: boolean
+  /** When an Event of each reason was last written. */
+  readonly eventsAt: Map<string, number>
 }
 
 /** How long the target waits for the source's connection, and more. */
@@ -63,7 +71,7 @@ export class Rounds implements Disposable {
 
   stateOf(move: string): MoveState {
     let state = this.#states.get(move)
-    if (state === undefined) this.#states.set(move, (state = { seconds: [], failures: 0 }))
+    if (state === undefined) this.#states.set(move, (state = { seconds: [], failures: 0, eventsAt: new Map() }))
     return state
   }
 
@@ -96,7 +104,10 @@ export class Rounds implements Disposable {
       return await control('target').round(options, (progress) => (round.progress = progress), life.signal)
     }
     void run()
-      .then((result) => (state.ended = { mode: wish.mode, result }))
+      .then((result) => {
+        state.ended = { mode: wish.mode, result }
+        state.wellAt = systemClock.now()
+      })
       .catch((error: unknown) => {
         if (error instanceof MoverError && error.code === 'PeerLost' && ways.direct !== undefined)
           state.isRelayed = true

@@ -129,7 +129,7 @@ export async function shareVolume(parties: VolumeParties, old: Claim): Promise<v
   const shared: Volume = {
     apiVersion: 'v1',
     kind: 'PersistentVolume',
-    metadata: { name, labels },
+    metadata: { name, labels, annotations: deletionFacts(volume) },
     spec: {
       ...spec,
       storageClassName: classOf(parties, old),
@@ -141,6 +141,38 @@ export async function shareVolume(parties: VolumeParties, old: Claim): Promise<v
     },
   }
   await target.client.create(gvrs.volumes, shared, { signal }).catch(missingRight)
+}
+
+/** The annotations by which a provisioner knows that it has to delete the volume, and with which Secret. */
+function deletionFacts({ metadata: { annotations = {} } }: Volume): Record<string, string> {
+  const prefixes = ['pv.kubernetes.io/provisioned-by', 'volume.kubernetes.io/provisioner-deletion-secret-']
+  return Object.fromEntries(
+    Object.entries(annotations).filter(([key]) => prefixes.some((prefix) => key.startsWith(prefix))),
+  )
+}
+
+/** The claim stays in its member: the new member forgets the volume, and the old one deletes it with its claim again. */
+export async function unshare({ move, source, target, signal }: VolumeParties): Promise<void> {
+  const labelSelector = `${volumeMoveLabel}=${move.metadata.name}`
+  const name = sharedVolumeName(move)
+  const shared = await target.client.tryGet<Volume>(gvrs.volumes, { name }, { signal }).catch(missingRight)
+  if (shared?.metadata.labels?.[volumeMoveLabel] === move.metadata.name) {
+    const { uid, resourceVersion } = shared.metadata
+    const patch = { metadata: { resourceVersion }, spec: { persistentVolumeReclaimPolicy: 'Retain' } }
+    await target.client.patch(gvrs.volumes, { name }, 'merge', patch, { signal })
+    await target.client
+      .delete(gvrs.volumes, { name }, { ...(uid && { uid }), signal })
+      .catch(tolerate('NotFound', 'Conflict'))
+  }
+  const { items } = await source.client.list<Volume>(gvrs.volumes, { labelSelector, signal }).catch(missingRight)
+  for (const { metadata } of items) {
+    const policy = metadata.annotations?.[policyAnnotation]
+    const patch = {
+      metadata: { labels: { [volumeMoveLabel]: null }, annotations: { [policyAnnotation]: null } },
+      spec: { persistentVolumeReclaimPolicy: policy ?? 'Retain' },
+    }
+    await source.client.patch(gvrs.volumes, { name: metadata.name ?? '' }, 'merge', patch, { signal })
+  }
 }
 
 /** Throws Obstacle if a volume of the new member has the handle: it could be another tenant's. */

@@ -53,6 +53,10 @@ describe('a round of movers', () => {
 
   it('goes through a relay of control, with TLS from end to end', async () => {
     const pair = await pairOf()
+    const warnings: Error[] = []
+    const warn = (warning: Error): unknown => warnings.push(warning)
+    process.on('warning', warn)
+    stack.defer(() => void process.off('warning', warn))
     data('source/file', 5 << 20)
     const relay = await pair.target.relay(never)
     const toSource = connect({ host: '127.0.0.1', port: pair.ports.source })
@@ -64,6 +68,7 @@ describe('a round of movers', () => {
     expect(seen).to.be.greaterThan(100)
     expect(differences(join(root, 'source'), join(root, 'target'))).to.deep.equal([])
     await piped
+    expect(warnings).to.deep.equal([])
   })
   it('is refused while another one runs, ends with its request, and keeps to its bandwidth', async () => {
     const pair = await pairOf()
