@@ -1,23 +1,12 @@
 // The loss of a member whose volumes are replicated: nothing starts elsewhere by itself, the tenant is told what would be
 // lost, and the member that returns keeps its old volume, which nothing mounts.
 import { expect } from 'chai'
-import { readFile, writeFile } from 'node:fs/promises'
-import { connect, createServer, type Server, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { deleteAll } from '#test/e2e/delete-all.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from '#test/e2e/installation.ts'
 import { importKcp, kcpImage } from '#test/e2e/kcp-image.ts'
 import { endLabAfterAll, lab, storageOfLab, type Lab } from '#test/e2e/lab.ts'
-import {
-  freePort,
-  kubectl,
-  needsNodes,
-  runKcp,
-  shellImage,
-  storageClasses,
-  waitFor,
-  type Cluster,
-} from '#test/support/index.ts'
+import { kubectl, needsNodes, runKcp, shellImage, storageClasses, waitFor } from '#test/support/index.ts'
+import { Way } from './stateful/way.ts'
 
 interface Object {
   readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> }
@@ -26,46 +15,6 @@ interface Object {
 }
 
 endLabAfterAll()
-
-/** The way to the API of a member, which can be cut. */
-class Way implements AsyncDisposable {
-  readonly #server: Server
-  readonly #sockets = new Set<Socket>()
-  isOpen = true
-
-  private constructor(server: Server) {
-    this.#server = server
-  }
-
-  static async to({ hostAddress, server: url }: Cluster, port: number): Promise<Way> {
-    const target = Number(new URL(url).port)
-    const server = createServer()
-    const way = new Way(server)
-    server.on('connection', (near) => {
-      if (!way.isOpen) return void near.destroy()
-      const far = connect({ host: hostAddress, port: target })
-      for (const socket of [near, far]) {
-        way.#sockets.add(socket)
-        socket
-          .on('error', () => undefined)
-          .on('close', () => (near.destroy(), far.destroy(), way.#sockets.delete(socket)))
-      }
-      near.pipe(far).pipe(near)
-    })
-    await new Promise<void>((resolve) => server.listen(port, hostAddress, resolve))
-    return way
-  }
-
-  cut(): void {
-    this.isOpen = false
-    for (const socket of this.#sockets) socket.destroy()
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.cut()
-    await new Promise((resolve) => this.#server.close(resolve))
-  }
-}
 
 describe('the loss of a member with replicated volumes', function () {
   this.timeout(400_000)
@@ -83,14 +32,8 @@ describe('the loss of a member with replicated volumes', function () {
     await storageOfLab()
     for (const member of [east, west]) await importKcp(member)
     installation = stack.use(await installWithoutHost(clusters, ['--gateway-image', kcpImage]))
-    const port = await freePort(east.hostAddress)
-    way = stack.use(await Way.to(east, port))
-    const kubeconfig = join(east.dir, 'through-the-way.kubeconfig')
-    const { port: own } = new URL(east.server)
-    await writeFile(kubeconfig, (await readFile(east.kubeconfig, 'utf8')).replaceAll(`:${own}`, `:${port}`), {
-      mode: 0o600,
-    })
-    const args = ['member', 'join', 'east', '--kubeconfig', kubeconfig, '--service-network', 'Flat']
+    way = stack.use(await Way.to(east))
+    const args = ['member', 'join', 'east', '--kubeconfig', way.kubeconfig, '--service-network', 'Flat']
     await runKcp([...args, ...installation.flags])
     await installation.join(west)
     await kubectl(installation.admin, ['wait', '--for=condition=Ready', 'memberclusters', '--all', '--timeout=60s'])
@@ -205,7 +148,7 @@ describe('the loss of a member with replicated volumes', function () {
     expect(lines.length).to.be.greaterThan(10)
     expect(lines.findIndex((line, index) => Number(line) !== index + 1)).to.equal(-1)
 
-    way.isOpen = true
+    way.mend()
     const kept = await until('the returned member to keep the old claim', async () => {
       const args = ['-n', `${id}-db`, 'get', 'pvc', 'data', '-o', 'json']
       const claim = JSON.parse((await clusters.east.kubectl(args)).stdout) as Object
