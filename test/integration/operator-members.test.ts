@@ -166,7 +166,7 @@ describe('the operator and its members', function () {
     await waitFor(async () => (await seen('west')) === 'acme/default/marked', within)
     await client.delete(deployments, { namespace: 'default', name: 'decided' }, { signal })
     await waitFor(async () => (await seen('east')) === '', within)
-    expect(lists, 'one for each kind').to.equal(workloadKinds.length)
+    expect(lists, 'one for each kind, and one for claims').to.equal(workloadKinds.length + 1)
     life.abort()
   })
 

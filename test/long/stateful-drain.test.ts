@@ -56,10 +56,10 @@ describe('the drain of a member with twenty stateful applications', function () 
         const all = (await Promise.all(['one', 'two'].map((space) => writers.moves(space)))).flat()
         for (const { status } of all)
           for (const { type, reason } of status?.conditions ?? []) if (type === 'Progressing') seen.add(reason)
-        const copying = all.filter(
-          ({ status }) =>
-            ['Preparing', 'Copying'].includes(status?.phase ?? '') &&
-            status?.conditions?.some(({ type, reason }) => type === 'Progressing' && reason !== 'Queued') === true,
+        const copying = all.filter(({ status }) =>
+          status?.conditions?.some(
+            ({ type, reason }) => type === 'Progressing' && /^(Preparing|Copying)$/.test(reason),
+          ),
         )
         most = Math.max(most, copying.length)
         const { conditions = [], remaining = [] } = (await memberOf('east')).status ?? {}

@@ -142,9 +142,10 @@ class VolumeMoves {
       return { requeueAfterSeconds: 0.05 }
     }
     const outcome = await this.#attempt(move, signal)
-    const { phase } = outcome.status
-    if (outcome.isOver === true || !mayHavePlace(phase)) this.#deps.places.giveBack(name, move.spec.logicalCluster)
     await this.#write(move, outcome, signal)
+    const { places, rounds } = this.#deps
+    const isDone = outcome.isOver === true || !mayHavePlace(outcome.status.phase)
+    if (isDone || rounds.stateOf(name).isCopied === true) places.giveBack(name, move.spec.logicalCluster)
     if (outcome.isOver === true) return await this.#end(move, signal)
     return { requeueAfterSeconds: outcome.againSeconds ?? 5 }
   }

@@ -136,8 +136,8 @@ async function copy(
     return await ready(parties, seen.status, { state, claim, old, isAwaited })
   }
   const isDue = seen.status.phase === 'Ready' || (isCopied && isFresh(seen.status, move.spec))
-  if (isDue) places.giveBack(name, move.spec.logicalCluster)
-  else if (state.round === undefined && isBeforeEnd(seen.status.phase)) {
+  state.isCopied = isDue
+  if (!isDue && state.round === undefined && isBeforeEnd(seen.status.phase)) {
     const wait = places.take(candidateOf(move, state))
     if (wait !== undefined) {
       await rest(parties, state)

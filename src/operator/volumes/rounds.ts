@@ -48,6 +48,8 @@ export interface MoveState {
   askedAt?: number
   /** When the move got its place, or when its last good round ended. */
   wellAt?: number
+  /** What is left to copy is so little that it needs no place. */
+  isCopied?: boolean
   /** Its movers are gone while it waits. */
   isResting?: boolean
   /** When an Event of each reason was last written. */
