@@ -44,6 +44,7 @@ interface Source {
     | 'kubectl-kcp'
     | 'local-path-provisioner'
     | 'zitadel-oidc'
+    | 'authentication-config'
     | 'clients/go'
   package: string
   /** `test` compiles the package's tests into a program (the conformance suite). */
@@ -142,6 +143,7 @@ const sources = {
     module: 'local-path-provisioner',
     package: 'github.com/rancher/local-path-provisioner',
   },
+  'authentication-config': { module: 'authentication-config', package: '.' },
   'zitadel-oidc': { module: 'zitadel-oidc', package: '.' },
   'config-map-per-widget': { module: 'clients/go', package: './examples/config-map-per-widget' },
 } as const satisfies Record<string, Source>

@@ -3,11 +3,13 @@
 import { readFile } from 'node:fs/promises'
 import { parse } from 'yaml'
 import { isJsonObject } from '#apimachinery/meta/index.ts'
-import { causeText } from '#apimachinery/field/index.ts'
+import { causeText, fieldInvalid } from '#apimachinery/field/index.ts'
+import type { StatusCause } from '#apimachinery/status/index.ts'
 import { sleep } from '#async/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import type { JwtIssuer } from '#crds/index.ts'
 import { compileIssuers, type CompiledIssuer } from './configuration.ts'
+import { configurationShape, misfitsOf, withoutNulls } from './configuration-shape.ts'
 
 export interface AnonymousRule {
   readonly enabled: boolean
@@ -21,29 +23,54 @@ export interface InstallationSignIn {
   readonly anonymous?: AnonymousRule
 }
 
-const versions = ['apiserver.config.k8s.io/v1', 'apiserver.config.k8s.io/v1beta1']
+const versions = ['v1', 'v1beta1', 'v1alpha1'].map((version) => `apiserver.config.k8s.io/${version}`)
 const lookMs = 2000
 const maxBytes = 1024 * 1024
 
 /** The configuration in a text, YAML or JSON. Throws with all errors. */
 export function parseConfiguration(text: string, disallowed: readonly string[] = []): InstallationSignIn {
-  const document: unknown = parse(text, { maxAliasCount: 0 })
-  if (!isJsonObject(document)) throw new Error('it is no AuthenticationConfiguration')
-  const { apiVersion, kind, jwt = [], anonymous, ...unknown } = document as Record<string, unknown>
-  if (kind !== 'AuthenticationConfiguration' || !versions.includes(String(apiVersion)))
-    throw new Error(`it is no AuthenticationConfiguration of ${versions.join(' or ')}`)
-  const [field] = Object.keys(unknown)
-  if (field !== undefined) throw new Error(`unknown field "${field}"`)
-  if (!Array.isArray(jwt)) throw new Error('jwt: it is no list')
-  const { issuers, causes } = compileIssuers(jwt as JwtIssuer[], { disallowed })
-  if (causes.length > 0) throw new Error(causes.map(causeText).join('; '))
-  return { issuers, ...(anonymous !== undefined && { anonymous: anonymousRule(anonymous) }) }
+  const { configuration, errors } = tryConfiguration(text, disallowed)
+  if (configuration === undefined) throw new Error(errors.join('; '))
+  return configuration
 }
 
-function anonymousRule(value: unknown): AnonymousRule {
-  const { enabled = false, conditions } = (value ?? {}) as { enabled?: boolean; conditions?: { path?: string }[] }
-  if (!enabled && (conditions?.length ?? 0) > 0)
-    throw new Error('anonymous.conditions: enabled should be set to true when conditions are defined')
+/** The configuration, or all its errors, in the words and the order of kube-apiserver. */
+export function tryConfiguration(
+  text: string,
+  disallowed: readonly string[] = [],
+): { readonly configuration?: InstallationSignIn; readonly errors: readonly string[] } {
+  const document: unknown = parse(text, { maxAliasCount: 0 })
+  if (!isJsonObject(document)) return { errors: ['it is no AuthenticationConfiguration'] }
+  const { apiVersion, kind } = document
+  if (kind !== 'AuthenticationConfiguration' || !versions.some((version) => version === apiVersion))
+    return { errors: [`it is no AuthenticationConfiguration of ${versions.join(' or ')}`] }
+  const misfits = misfitsOf(document, configurationShape)
+  if (misfits.length > 0) return { errors: misfits }
+  // Null is as good as absent, as it is for Go.
+  const { jwt, anonymous } = withoutNulls(document) as {
+    readonly jwt?: JwtIssuer[]
+    readonly anonymous?: AnonymousAuth
+  }
+  const { issuers, causes } = compileIssuers(jwt ?? [], { disallowed })
+  const all = anonymous === undefined ? causes : [...causes, ...anonymousCauses(anonymous)]
+  if (all.length > 0) return { errors: all.map(causeText) }
+  return { configuration: { issuers, ...(anonymous && { anonymous: anonymousRule(anonymous) }) }, errors: [] }
+}
+
+interface AnonymousAuth {
+  readonly enabled?: boolean
+  readonly conditions?: readonly { readonly path?: string }[]
+}
+
+function anonymousCauses({ enabled = false, conditions = [] }: AnonymousAuth): StatusCause[] {
+  if (enabled || conditions.length === 0) return []
+  // The names of Go's fields, as kube-apiserver prints them.
+  const printed = conditions.map(({ path = '' }) => ({ Path: path }))
+  const why = 'enabled should be set to true when conditions are defined'
+  return [fieldInvalid('anonymous.conditions', printed, why)]
+}
+
+function anonymousRule({ enabled = false, conditions }: AnonymousAuth): AnonymousRule {
   return { enabled, ...(conditions && { paths: conditions.map(({ path = '' }) => path) }) }
 }
 

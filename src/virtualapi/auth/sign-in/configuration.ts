@@ -2,9 +2,10 @@
 // users are here. Checked with the rules and texts of kube-apiserver, and compiled.
 import { X509Certificate } from 'node:crypto'
 import {
+  anyType,
   boolType,
   compileExpression,
-  dynType,
+  declaredType,
   type Environment,
   extendEnvironment,
   isSameType,
@@ -14,7 +15,17 @@ import {
   Program,
   stringType,
 } from '#apimachinery/cel/index.ts'
-import { childPath, fieldDuplicate, fieldInvalid, fieldRequired, indexPath } from '#apimachinery/field/index.ts'
+import {
+  childPath,
+  dns1123SubdomainErrors,
+  fieldDuplicate,
+  fieldInvalid,
+  fieldRequired,
+  indexPath,
+  regexText,
+} from '#apimachinery/field/index.ts'
+import { parseStructuralSchema } from '#apimachinery/schema/index.ts'
+import { parseUrl, type GoUrl } from '#apimachinery/text/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
 import type { JwtIssuer, PrefixedClaim } from '#crds/index.ts'
 
@@ -50,6 +61,9 @@ export interface CompiledIssuers {
   readonly causes: readonly StatusCause[]
 }
 
+/** The only error that kube-apiserver does not have. */
+export const noEgressSelectors = 'kcp has no egress selectors: remove it'
+
 /** The most issuers of one configuration. */
 export const maxIssuers = 64
 
@@ -58,14 +72,27 @@ interface Environments {
   readonly user: Environment
 }
 
+/** The user in rules about users, as UserInfo of authentication.k8s.io. */
+export const userSchema = parseStructuralSchema({
+  type: 'object',
+  properties: {
+    username: { type: 'string' },
+    uid: { type: 'string' },
+    groups: { type: 'array', items: { type: 'string' } },
+    extra: { type: 'object', additionalProperties: { type: 'array', items: { type: 'string' } } },
+  },
+})
+
 let known: Environments | undefined
 
 function environments(): Environments {
   if (known !== undefined) return known
   const base = kubernetesEnvironment({ minor: 33 })
+  const userType = declaredType(userSchema, 'kubernetes.UserInfo')
+  if (userType === undefined) throw new Error('expressions cannot see users')
   known = {
-    claims: extendEnvironment(base, { variables: { claims: mapOf(stringType, dynType) } }),
-    user: extendEnvironment(base, { variables: { user: mapOf(stringType, dynType) } }),
+    claims: extendEnvironment(base, { variables: { claims: mapOf(stringType, anyType) } }),
+    user: extendEnvironment(base, { variables: { user: userType.type }, declaredTypes: [userType] }),
   }
   return known
 }
@@ -133,40 +160,33 @@ class Compiler {
     }
     this.#checkAudiences(audiences, audienceMatchPolicy, path)
     const { certificateAuthority = '', egressSelectorType = '' } = this.#source.issuer ?? {}
-    if (certificateAuthority !== '' && !isCertificates(certificateAuthority))
-      this.causes.push(
-        fieldInvalid(
-          childPath(path, 'certificateAuthority'),
-          '<omitted>',
-          'data does not contain any valid RSA or ECDSA certificates',
-        ),
-      )
-    if (egressSelectorType !== '')
-      this.causes.push(
-        fieldInvalid(
-          childPath(path, 'egressSelectorType'),
-          egressSelectorType,
-          'egress selector is not supported when StructuredAuthenticationConfigurationEgressSelector feature gate is disabled',
-        ),
-      )
+    const problem = certificateAuthority === '' ? undefined : certificatesProblem(certificateAuthority)
+    if (problem !== undefined)
+      this.causes.push(fieldInvalid(childPath(path, 'certificateAuthority'), '<omitted>', problem))
+    this.#checkEgress(egressSelectorType, childPath(path, 'egressSelectorType'))
+  }
+
+  #checkEgress(type: string, path: string): void {
+    if (type === '') return
+    this.causes.push(fieldInvalid(path, type, noEgressSelectors))
+    if (type !== 'controlplane' && type !== 'cluster')
+      this.causes.push(fieldInvalid(path, type, 'egress selector must be either controlplane or cluster'))
   }
 
   #checkUrl(text: string, path: string, disallowed: readonly string[]): void {
     const add = (detail: string): void => void this.causes.push(fieldInvalid(path, text, detail))
     if (disallowed.includes(text)) add(`URL must not overlap with disallowed issuers: [${disallowed.join(' ')}]`)
-    if (!/^[a-z][a-z0-9+.-]*:/i.test(text)) {
-      add('URL scheme must be https')
+    let url: GoUrl
+    try {
+      url = parseUrl(text)
+    } catch (error) {
+      add((error as Error).message)
       return
     }
-    if (!URL.canParse(text)) {
-      add(`parse "${text}": it is not a URL`)
-      return
-    }
-    const url = new URL(text)
-    if (url.protocol !== 'https:') add('URL scheme must be https')
-    if (url.username !== '' || url.password !== '') add('URL must not contain a username or password')
-    if (url.search !== '') add('URL must not contain a query')
-    if (url.hash !== '') add('URL must not contain a fragment')
+    if (url.scheme !== 'https') add('URL scheme must be https')
+    if (url.user !== undefined) add('URL must not contain a username or password')
+    if ((url.query ?? '') !== '') add('URL must not contain a query')
+    if ((url.fragment ?? '') !== '') add('URL must not contain a fragment')
   }
 
   #checkAudiences(audiences: readonly string[], policy: string, path: string): void {
@@ -225,8 +245,10 @@ class Compiler {
   #mappings(): Omit<CompiledIssuer, 'source' | 'claimRules' | 'userRules'> {
     const path = childPath(this.#path, 'claimMappings')
     const { username: names, groups: teams, uid: ids, extra: more = [] } = this.#source.claimMappings ?? {}
+    const before = this.causes.length
     const username = this.#prefixed(names, childPath(path, 'username'), true)
-    if (username !== undefined) {
+    // A name with an error is not looked into.
+    if (username !== undefined && this.causes.length === before) {
       this.#usesEmail = selects(names?.expression ?? '', 'email')
       this.#noteVerified(username, names?.expression ?? '')
     }
@@ -293,14 +315,17 @@ class Compiler {
   }
 
   #checkKey(key: string, path: string): void {
-    const [domain = '', ...rest] = key.split('/')
+    const slash = key.indexOf('/')
+    const [domain, rest] = slash < 0 ? ['', ''] : [key.slice(0, slash), key.slice(slash + 1)]
     if (key === '') this.causes.push(fieldRequired(path))
-    else if (rest.length === 0)
+    else if (domain === '' || rest === '')
       this.causes.push(fieldInvalid(path, key, 'must be a domain-prefixed path (such as "acme.io/foo")'))
-    else if (!/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/i.test(domain))
-      this.causes.push(fieldInvalid(path, domain, 'must be a domain'))
+    else {
+      this.causes.push(...dns1123SubdomainErrors(domain).map((error) => fieldInvalid(path, domain, error)))
+      if (!httpPath.test(rest)) this.causes.push(fieldInvalid(path, rest, httpPathText))
+    }
     if (key !== key.toLowerCase()) this.causes.push(fieldInvalid(path, key, 'must be lowercase'))
-    if (rest.length > 0 && /(^|\.)(kubernetes|k8s)\.io$/.test(domain))
+    if (/(^|\.)(kubernetes|k8s)\.io$/.test(domain))
       this.causes.push(
         fieldInvalid(path, key, 'k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use'),
       )
@@ -345,6 +370,9 @@ class Compiler {
   }
 }
 
+const httpPath = /^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/
+const httpPathText = regexText('Invalid path', "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+")
+
 const trimmed = (url: string): string => url.replace(/\/+$/, '')
 
 /** Whether the expression selects this field of the claims. */
@@ -371,11 +399,13 @@ function isClaims(node: unknown): boolean {
   return kind === 'identifier' && name === 'claims'
 }
 
-function isCertificates(pem: string): boolean {
+function certificatesProblem(pem: string): string | undefined {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? []
+  if (blocks.length === 0) return 'data does not contain any valid RSA or ECDSA certificates'
   try {
-    return blocks.length > 0 && blocks.every((block) => new X509Certificate(block).raw.length > 0)
+    for (const block of blocks) new X509Certificate(block)
+    return undefined
   } catch {
-    return false
+    return 'x509: malformed certificate'
   }
 }

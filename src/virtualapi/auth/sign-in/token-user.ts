@@ -1,7 +1,15 @@
 // The user of a token that its issuer has signed: by claims or expressions, as the configuration says.
-import { itemsOf, CelList, dynamicValue, printValue, type Program, type Value } from '#apimachinery/cel/index.ts'
+import {
+  itemsOf,
+  CelList,
+  dynamicValue,
+  printValue,
+  typedValue,
+  type Program,
+  type Value,
+} from '#apimachinery/cel/index.ts'
 import type { JsonObject, JsonValue } from '#apimachinery/meta/index.ts'
-import type { CompiledIssuer, CompiledRule } from './configuration.ts'
+import { userSchema, type CompiledIssuer, type CompiledRule } from './configuration.ts'
 
 export interface MappedUser {
   readonly name: string
@@ -36,7 +44,7 @@ export function userOfClaims(issuer: CompiledIssuer, claims: JsonObject, limits:
   }
   requireAll(issuer.claimRules, run)
   if (issuer.userRules.length > 0)
-    requireAll(issuer.userRules, runnerOf('user', dynamicValue(asVariable(user)), limits))
+    requireAll(issuer.userRules, runnerOf('user', typedValue(asVariable(user), userSchema), limits))
   return user
 }
 
