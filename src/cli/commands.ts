@@ -8,6 +8,7 @@ import type { OutputFormat } from './commands/output.ts'
 import { naming } from './commands/values.ts'
 import { loginCommand } from './login-command.ts'
 import { registrations } from './roles/registration.ts'
+import { snapshotCommand } from './snapshot-commands.ts'
 import {
   adoptCommand,
   clusterArgument,
@@ -63,6 +64,7 @@ export function commands(): readonly Command[] {
       loginCommand(),
       credentialCommand(),
       accessCommand(),
+      snapshotCommand(),
     ]),
     ...grouped('Members:', [
       joinCommand(),
@@ -146,6 +148,9 @@ function createCommand(): Command {
     .argument('<name>', 'name of the LogicalCluster')
     .option('--owner <kind:name...>', 'a user or group of the host with all rights inside: User:alice, Group:team', [])
     .addOption(naming('logicalCluster', new Option('--parent <name>', 'the LogicalCluster that it is below')))
+    .addOption(
+      naming('logicalCluster', new Option('--from <name>', 'begin with a copy of the objects of this LogicalCluster')),
+    )
     .option('--no-wait', 'do not wait')
     .option('--timeout <seconds>', 'how long to wait', parseCount, 60)
     .addOption(new Option('-o, --output <format>', 'form of the output').choices(createdFormats).default('text'))

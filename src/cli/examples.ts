@@ -22,7 +22,36 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp start --root-dir .run/kcp',
     'kcp start --root-dir /var/lib/kcp --bind-address 0.0.0.0 --advertise-address kcp.example.com',
   ],
-  create: ['kcp create acme', 'kcp create dev --parent acme', 'kcp create acme --owner User:alice Group:acme-admins'],
+  create: [
+    'kcp create acme',
+    'kcp create dev --parent acme',
+    'kcp create acme --owner User:alice Group:acme-admins',
+    'kcp create pr-42 --from acme    # a copy, for a test',
+  ],
+  snapshot: [
+    'kcp snapshot create acme -o acme.kcp.tar.zst',
+    'kcp snapshot verify acme.kcp.tar.zst',
+    'kcp snapshot restore acme.kcp.tar.zst --as acme-2',
+  ],
+  'snapshot create': [
+    'kcp snapshot create acme',
+    'kcp snapshot create acme --recipient age1... -o acme.kcp.tar.zst.age',
+    'kcp snapshot create acme -o - | ssh store "cat > acme.kcp.tar.zst"',
+  ],
+  'snapshot list': ['kcp snapshot list', 'kcp snapshot list /backup'],
+  'snapshot verify': [
+    'kcp snapshot verify acme.kcp.tar.zst',
+    'kcp snapshot verify acme.kcp.tar.zst.age --identity key.txt',
+  ],
+  'snapshot diff': [
+    'kcp snapshot diff monday.kcp.tar.zst tuesday.kcp.tar.zst',
+    'kcp snapshot diff monday.kcp.tar.zst acme    # what has changed since',
+  ],
+  'snapshot restore': [
+    'kcp snapshot restore acme.kcp.tar.zst --as acme-2',
+    'kcp snapshot restore acme.kcp.tar.zst --into acme          # tell what would happen',
+    'kcp snapshot restore acme.kcp.tar.zst --into acme --yes',
+  ],
   tree: ['kcp tree', 'kcp tree acme'],
   list: ['kcp list', 'kcp list -o wide', 'kcp list -o name'],
   use: [

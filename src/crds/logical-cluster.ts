@@ -1,5 +1,5 @@
 // LogicalCluster: what a tenant gets. Cluster-scoped; in the host, or in logical cluster `root` without a host.
-import type { Condition, KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
+import type { Condition, DeepReadonly, KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { podSecurityLevels, type PodSecurityLevel } from '#apimachinery/pod-security/index.ts'
 import {
   ageColumn,
@@ -50,8 +50,21 @@ export interface LogicalCluster extends KubeObject {
     /** Access for others. Absent: none. */
     access?: ClusterAccess
     authentication?: ClusterAuthentication
+    /** What it begins as. Absent: empty. */
+    source?: ClusterSource
   }
   status?: LogicalClusterStatus
+}
+
+/** What a logical cluster begins as: exactly one of these. */
+export interface ClusterSource {
+  /** A copy of this LogicalCluster as it is then. */
+  logicalClusterRef?: { name: string }
+  /** The objects of a file, which an admin uploads: `kcp snapshot restore`. */
+  upload?: {
+    /** What the file is a snapshot of, for people. */
+    description?: string
+  }
 }
 
 /** Bounds of a logical cluster together with all below it. */
@@ -117,6 +130,29 @@ export const inheritLabel = 'kcp.dev/inherit'
 
 /** Label of a LogicalCluster that a tenant has created: its name in the API of the parent. */
 export const childNameLabel = 'kcp.dev/child-name'
+
+/** Annotation of a LogicalCluster with spec.source: what it was filled from. Until it is there, its users wait. */
+export const filledAnnotation = 'kcp.dev/filled-from'
+/** Annotation of a LogicalCluster while a snapshot is put back into it: which one. Until it is gone, its users wait. */
+export const restoringAnnotation = 'kcp.dev/restoring'
+
+/** What the users of the logical cluster wait for, because its objects are not all there yet; undefined: nothing. */
+export function fillingOf({
+  metadata,
+  spec,
+}: {
+  readonly metadata: { readonly name?: string; readonly annotations?: Readonly<Record<string, string>> }
+  readonly spec?: { readonly source?: DeepReadonly<ClusterSource> }
+}): string | undefined {
+  const { name = '', annotations = {} } = metadata
+  const restored = annotations[restoringAnnotation]
+  if (restored !== undefined)
+    return `a snapshot is being put back into it (${restored}); if that was broken off, run the same kcp snapshot restore again`
+  if (spec?.source === undefined || annotations[filledAnnotation] !== undefined) return undefined
+  const from = spec.source.logicalClusterRef?.name
+  if (from !== undefined) return `the objects of "${from}" are being copied into it`
+  return `it waits for its objects: kcp snapshot restore FILE --as ${name}`
+}
 
 /** How many levels of logical clusters a tree may have below its top, unless limits.depth of the top says otherwise. */
 export const defaultLevelsBelow = 4
@@ -274,6 +310,34 @@ const inheritSchema: JsonSchema = {
   },
 }
 
+const sourceSchema: JsonSchema = {
+  type: 'object',
+  description: 'What the logical cluster begins as; immutable. Absent: empty.',
+  properties: {
+    logicalClusterRef: {
+      type: 'object',
+      description:
+        'A copy of another logical cluster: its objects at one moment, with uids of their own. What runs in members, volumes and their data are not copied; workloads begin anew.',
+      required: ['name'],
+      properties: { name: { ...namespaceName, description: 'Name of a LogicalCluster.' } },
+    },
+    upload: {
+      type: 'object',
+      description: 'The objects of a snapshot, which kcp snapshot restore uploads.',
+      properties: {
+        description: { type: 'string', maxLength: 256, description: 'What it is a snapshot of, for people.' },
+      },
+    },
+  },
+  'x-kubernetes-validations': [
+    {
+      rule: 'has(self.logicalClusterRef) != has(self.upload)',
+      message: 'exactly one of logicalClusterRef and upload',
+    },
+    { rule: 'self == oldSelf', message: 'the source of a logical cluster does not change' },
+  ],
+}
+
 export const logicalClusterKind: Kind = {
   group: 'kcp.dev',
   version: 'v1alpha1',
@@ -341,6 +405,7 @@ export const logicalClusterKind: Kind = {
         ),
         inherit: inheritSchema,
         authentication: clusterAuthenticationSchema,
+        source: sourceSchema,
       },
     },
     status: {
@@ -387,6 +452,14 @@ export const logicalClusterKind: Kind = {
     {
       rule: '!has(self.spec) || !has(self.spec.parentRef) || self.spec.parentRef.name != self.metadata.name',
       message: 'a logical cluster is not its own parent',
+    },
+    {
+      rule: '!has(self.spec) || !has(self.spec.source) || !has(self.spec.source.logicalClusterRef) || self.spec.source.logicalClusterRef.name != self.metadata.name',
+      message: 'a logical cluster is not its own source',
+    },
+    {
+      rule: '(has(self.spec) && has(self.spec.source)) == (has(oldSelf.spec) && has(oldSelf.spec.source))',
+      message: 'the source of a logical cluster is given when it is created',
     },
   ],
   status: true,

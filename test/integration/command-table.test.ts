@@ -81,6 +81,20 @@ const table: Readonly<Record<string, Row>> = {
       /--oidc-issuer-url must be an https URL/,
     ],
   },
+  'snapshot create': {
+    works: ['acme', '-o', '-'],
+    unknown: [['nobody'], noCluster],
+    misused: [[], missing],
+    completes: clusters,
+  },
+  'snapshot list': { works: ['.'], isLocal: true, misused: [['-o', 'xml'], /Allowed choices are table, json, yaml/] },
+  'snapshot verify': { isLocal: true, misused: [[], missing] },
+  'snapshot diff': {
+    works: ['acme', 'acme'],
+    unknown: [['acme', 'nobody'], noCluster],
+    misused: [['acme'], missing],
+  },
+  'snapshot restore': { misused: [['none.kcp.tar.zst'], /restore it where\? --as NAME makes a new logical cluster/] },
   access: { isLocal: true, misused: [[], /KUBERNETES_EXEC_INFO is not set: clients run this command/] },
   join: { misused: [['east'], /required option '--kubeconfig <file>' not specified/] },
   'member join': {

@@ -105,6 +105,7 @@ describe('the controllers of logical clusters', function () {
       list: (gvr, ...args) => (reads.push(`${name} ${gvr.resource}`), client.list(gvr, ...args)),
       watch: (...args) => client.watch(...args),
       raw: (...args) => client.raw(...args),
+      stream: (...args) => client.stream(...args),
       create: (gvr, ...args) => (writes.push(`create ${name} ${gvr.resource}`), client.create(gvr, ...args)),
       update: (gvr, ...args) => (writes.push(`update ${name} ${gvr.resource}`), client.update(gvr, ...args)),
       patch: (gvr, ...args) => (writes.push(`patch ${name} ${gvr.resource}`), client.patch(gvr, ...args)),

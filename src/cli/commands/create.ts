@@ -16,6 +16,8 @@ interface Flags extends InstallationFlags {
   /** `User:NAME` or `Group:NAME`. */
   readonly owner: readonly string[]
   readonly parent?: string
+  /** The logical cluster that it becomes a copy of. */
+  readonly from?: string
   readonly wait: boolean
   /** Seconds. */
   readonly timeout: number
@@ -27,13 +29,21 @@ const apiGroup = 'rbac.authorization.k8s.io'
 const tellMs = 2000
 
 /** Runs the command. */
-export async function run(text: string, { owner, parent, wait, timeout, output, ...flags }: Flags): Promise<void> {
+export async function run(
+  text: string,
+  { owner, parent, from, wait, timeout, output, ...flags }: Flags,
+): Promise<void> {
   const name = nameOfLogicalCluster(text)
   const owners = owner.map(subjectOf)
   const signal = processSignal()
   await using installation = await openInstallation(flags, signal)
   const { clusters } = installation
-  const spec = { ...(owners.length > 0 && { owners }), ...(parent !== undefined && { parentRef: { name: parent } }) }
+  if (from !== undefined) await logicalClusterOf(installation, from, signal)
+  const spec = {
+    ...(owners.length > 0 && { owners }),
+    ...(parent !== undefined && { parentRef: { name: parent } }),
+    ...(from !== undefined && { source: { logicalClusterRef: { name: from } } }),
+  }
   const object: LogicalCluster = {
     apiVersion: 'kcp.dev/v1alpha1',
     kind: 'LogicalCluster',
@@ -59,7 +69,8 @@ export async function run(text: string, { owner, parent, wait, timeout, output, 
   console.log(`it is ready at ${url}; try:  kcp connect ${name}${rootDirFlag(flags)} -- kubectl get namespaces`)
 }
 
-function subjectOf(text: string): Subject {
+/** The subject of a flag `--owner`. Throws UsageError. */
+export function subjectOf(text: string): Subject {
   const [, kind, name] = /^(User|Group):(.+)$/.exec(text) ?? []
   if (kind === undefined || name === undefined)
     throw new UsageError(`--owner must be User:NAME or Group:NAME, not "${text}"`)

@@ -91,6 +91,8 @@ export interface KubeClient {
   delete(gvr: GroupVersionResource, ref: ObjectRef, options: DeleteOptions): Promise<void>
   /** The parsed JSON of any path, such as `/version`; undefined if the response is empty. */
   raw(path: string, options: RawOptions): Promise<unknown>
+  /** The bytes of a successful response as they arrive. Rejects with the server's StatusError otherwise. */
+  stream(path: string, options: Waiting & { readonly accept?: string }): Promise<AsyncIterable<Uint8Array>>
 }
 
 export interface RawOptions extends Waiting {

@@ -252,6 +252,12 @@ class Client implements KubeClient {
     await this.#json('DELETE', pathOf(gvr, ref), { signal, body })
   }
 
+  async stream(path: string, { signal, accept = '*/*' }: Waiting & { readonly accept?: string }) {
+    const response = await this.#send('GET', path, { signal, accept })
+    if (response.status < 200 || response.status > 299) await readJson(response, { maxBytes: this.#options.maxBytes })
+    return response.body
+  }
+
   async raw(path: string, { signal, method = 'GET', body, accept = json }: RawOptions): Promise<unknown> {
     const response = await this.#send(method, path, { signal, accept, body })
     if (response.status >= 200 && response.status <= 299) {

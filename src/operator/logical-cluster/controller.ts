@@ -1,8 +1,18 @@
 // The controller of LogicalClusters: from creation to Ready, and from deletion until nothing is left.
+import { clusterIdOf } from '#apimachinery/meta/index.ts'
 import { systemClock, timestamp, type Clock } from '#async/index.ts'
 import type { DeepReadonly, Informer, KubeClient } from '#client/index.ts'
-import { chainOf, findCondition, logicalClusters, memberClusters, type LogicalCluster } from '#crds/index.ts'
+import {
+  chainOf,
+  filledAnnotation,
+  fillingOf,
+  findCondition,
+  logicalClusters,
+  memberClusters,
+  type LogicalCluster,
+} from '#crds/index.ts'
 import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '#reconcile/index.ts'
+import { restoreSnapshot, snapshotPath, tarType } from '#snapshot/index.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 import { recordEvent, type EventText } from '#operator/framework/record-event.ts'
 import { ResilientOperator } from '#operator/framework/resilient-operator.ts'
@@ -79,7 +89,7 @@ class LogicalClusterOperator extends ResilientOperator {
 
   async reconcile(name: string, signal: AbortSignal): Promise<ReconcileResult> {
     const virtual = this.#context.virtual(`/clusters/${name}`)
-    let observed: Pick<Observed, 'served' | 'content' | 'kubeconfigs'> = {}
+    let observed: Pick<Observed, 'served' | 'filled' | 'content' | 'kubeconfigs'> = {}
     let result: ReconcileResult = {}
     for (let round = 0; round < maxRounds; round++) {
       const object = this.#object(name)
@@ -92,6 +102,9 @@ class LogicalClusterOperator extends ResilientOperator {
           const mayThrow = this.#dependencies.queue.failures(name) < unreportedProbeFailures
           observed = { ...observed, served: await probe(virtual, { mayThrow, signal }) }
           planAgain = true
+        } else if (step.do === 'fill') {
+          observed = { ...observed, filled: await this.#fill(object, virtual, signal) }
+          planAgain = observed.filled?.ok === false
         } else if (step.do === 'inspectContent') {
           const hasMembers = this.#dependencies.memberCount() > 0
           observed = {
@@ -127,8 +140,40 @@ class LogicalClusterOperator extends ResilientOperator {
       if (!planAgain) break
     }
     // The status tells the failure. The error causes another reconcile after the backoff.
-    if (observed.served?.ok === false) throw new Error(observed.served.message)
+    for (const outcome of [observed.served, observed.filled])
+      if (outcome?.ok === false) throw new Error(outcome.message)
     return result
+  }
+
+  /**
+   * Copies the objects of spec.source, then notes it on the object, which brings the next reconcile. A copy that is
+   * broken off begins again and makes the same objects.
+   */
+  async #fill(
+    object: DeepReadonly<LogicalCluster>,
+    virtual: KubeClient,
+    signal: AbortSignal,
+  ): Promise<NonNullable<Observed['filled']>> {
+    const { clusters, virtual: virtualOf } = this.#context
+    const { name, uid = '' } = object.metadata
+    const from = object.spec?.source?.logicalClusterRef?.name ?? ''
+    const source = this.#object(from)
+    if (source === undefined) return { ok: false, message: `LogicalCluster "${from}" does not exist` }
+    const waits = fillingOf(source)
+    if (waits !== undefined) return { ok: false, message: `"${from}" is not whole itself: ${waits}` }
+    try {
+      const bytes = await virtualOf(`/clusters/${from}`).stream(snapshotPath, { accept: tarType, signal })
+      const restored = await restoreSnapshot(bytes, { client: virtual, id: clusterIdOf(uid), validate: false, signal })
+      const text = `${from}@${restored.manifest.revision}`
+      const metadata = { uid, annotations: { [filledAnnotation]: text } }
+      await clusters.patch(logicalClusters, { name }, 'merge', { metadata }, { signal })
+      const message = `it has ${restored.created + restored.updated + restored.unchanged} objects of "${from}" at revision ${restored.manifest.revision}`
+      await this.#event(object, { type: 'Normal', reason: 'Filled', message }, signal)
+      return { ok: true }
+    } catch (error) {
+      signal.throwIfAborted()
+      return { ok: false, message: `the objects of "${from}" were not copied: ${(error as Error).message}` }
+    }
   }
 
   /** The place in the tree of logical clusters. */

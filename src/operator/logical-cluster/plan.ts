@@ -1,7 +1,13 @@
 // The next steps for one LogicalCluster. Pure: the same observation gives the same steps.
 import { type GroupVersionResource, tryClusterName } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
-import { contentFinalizer, type LogicalCluster, type LogicalClusterStatus } from '#crds/index.ts'
+import {
+  contentFinalizer,
+  fillingOf,
+  restoringAnnotation,
+  type LogicalCluster,
+  type LogicalClusterStatus,
+} from '#crds/index.ts'
 import type { ClusterUrls } from '#operator/framework/operator-context.ts'
 import { claimedSecrets, hasKubeconfigs } from './kubeconfigs/keep-kubeconfigs.ts'
 import { kubeconfigsCondition, type KubeconfigsOutcome } from './kubeconfigs/outcome.ts'
@@ -14,6 +20,8 @@ export interface Observed {
   readonly served?: { readonly ok: true } | { readonly ok: false; readonly message: string }
   /** The objects that must be gone before it is purged; absent: not asked yet. */
   readonly content?: ContentLeft
+  /** Whether the objects of spec.source were put into it; absent: not tried yet. */
+  readonly filled?: { readonly ok: true } | { readonly ok: false; readonly message: string }
   /** State of the Secrets of spec.kubeconfigs; absent: not observed yet. */
   readonly kubeconfigs?: KubeconfigsOutcome
   /** The parents of a logical cluster that names one: their path, or why they are invalid. */
@@ -37,6 +45,8 @@ type Step =
   | WriteStep
   /** Ask whether its API answers, then plan again. */
   | { readonly do: 'probe' }
+  /** Put the objects of spec.source into it and note that, then plan again. */
+  | { readonly do: 'fill' }
   /** Find the content that is left, then plan again. */
   | { readonly do: 'inspectContent' }
   /** Write and delete Secrets as spec.kubeconfigs says, then plan again. */
@@ -64,6 +74,8 @@ function planReady(observed: Observed): Step[] {
   if (nameError !== undefined)
     return statusStep(observed, [{ type: 'Ready', status: 'False', reason: 'NameNotAllowed', message: nameError }])
   const steps: Step[] = hasFinalizer(object) ? [] : [{ do: 'addFinalizer' }]
+  const filling = fillingOf(object)
+  if (filling !== undefined) return [...steps, ...planFilling(observed, filling)]
   const ready = object.status?.conditions?.find(({ type }) => type === 'Ready')
   if (served === undefined && ready?.status !== 'True') return [...steps, { do: 'probe' }]
   const condition: ConditionUpdate =
@@ -73,6 +85,21 @@ function planReady(observed: Observed): Step[] {
   const conditions = [condition, ...parentCondition(observed)]
   if (condition.status === 'False' || !hasKubeconfigs(object)) return [...steps, ...statusStep(observed, conditions)]
   return [...steps, ...planKubeconfigs(observed, conditions)]
+}
+
+/** Its users wait until all objects of its source, or of the snapshot that goes back into it, are there. */
+function planFilling(observed: Observed, filling: string): Step[] {
+  const { object, filled } = observed
+  const isCopy = object.spec?.source?.logicalClusterRef !== undefined
+  const isOurs = isCopy && object.metadata.annotations?.[restoringAnnotation] === undefined
+  const message = filled?.ok === false ? `it cannot be filled: ${filled.message}` : filling
+  const reason = filled?.ok === false ? 'SourceNotCopied' : 'Filling'
+  const status = statusStep(observed, [
+    { type: 'Ready', status: 'False', reason, message },
+    ...parentCondition(observed),
+  ])
+  // What is being copied is told before it begins, if it takes long enough for anybody to see it.
+  return isOurs && filled === undefined ? [{ do: 'fill' }] : status
 }
 
 /** Condition ParentValid of a logical cluster that names a parent. */

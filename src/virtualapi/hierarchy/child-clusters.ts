@@ -129,6 +129,8 @@ export function childCauses({ metadata, spec = {} }: Stored, parent: LogicalClus
     causes.push(fieldForbidden('spec.kubeconfigs', 'Secrets of the installation are for its admins'))
   if (spec.access !== undefined)
     causes.push(fieldForbidden('spec.access', 'the inventory of the installation is for its admins'))
+  if (spec.source !== undefined && old === undefined)
+    causes.push(fieldForbidden('spec.source', 'copies of logical clusters are made by the admins of the installation'))
   const [wanted, least] = [spec.podSecurity?.enforce, parent.podSecurity ?? defaultPodSecurity]
   const isChanged = wanted !== old?.spec?.podSecurity?.enforce
   if (wanted !== undefined && isChanged && rankOf(wanted) < rankOf(least))
@@ -154,7 +156,11 @@ export function storedChild(
     ...(creator === undefined ? owners.map((owner) => storedOwner(owner, parent.name)) : [creator]),
   ]
   const { annotations } = metadata
-  const kept = Object.entries(annotations ?? {}).filter(([key]) => !/^([^/]*[.])?kcp[.](dev|io)[/]/.test(key))
+  const isOurs = (key: string): boolean => /^([^/]*[.])?kcp[.](dev|io)[/]/.test(key)
+  const kept = [
+    ...Object.entries(annotations ?? {}).filter(([key]) => !isOurs(key)),
+    ...Object.entries(old?.metadata.annotations ?? {}).filter(([key]) => isOurs(key)),
+  ]
   const present = old?.metadata ?? {
     name: hostNameOf(metadata.name, parent),
     labels: { [childNameLabel]: metadata.name },
@@ -174,6 +180,7 @@ export function storedChild(
       ...(inherit !== undefined && { inherit }),
       ...(old?.spec?.kubeconfigs !== undefined && { kubeconfigs: old.spec.kubeconfigs }),
       ...(old?.spec?.access !== undefined && { access: old.spec.access }),
+      ...(old?.spec?.source !== undefined && { source: old.spec.source }),
     },
   }
 }

@@ -44,6 +44,8 @@ export interface LogicalCluster {
   readonly labels?: Readonly<Record<string, string>>
   /** True while the logical cluster is being deleted: it is still served, but tenants cannot create objects. */
   readonly deleting: boolean
+  /** What it still waits for before its users may see it, because objects of another one are put into it; absent: nothing. */
+  readonly filling?: string
   /** The level of the Pod Security Standards that pods must keep. Default baseline. */
   readonly podSecurity?: PodSecurityLevel
   /** Name of the parent (spec.parentRef), whether it exists or not; absent: it has none. */

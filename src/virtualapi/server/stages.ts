@@ -2,7 +2,7 @@
 import { childSignal } from '#async/index.ts'
 import type { ClusterName } from '#apimachinery/meta/index.ts'
 import { parseFieldSelector } from '#apimachinery/selector/index.ts'
-import { badRequest, pathNotFound, timedOut, unauthorized } from '#apimachinery/status/index.ts'
+import { badRequest, pathNotFound, serviceUnavailable, timedOut, unauthorized } from '#apimachinery/status/index.ts'
 import type { Authentication } from '#virtualapi/auth/authn/authenticator.ts'
 import { clusterOfToken } from '#virtualapi/auth/authn/claimed-cluster.ts'
 import { anonymous, type UserInfo } from '#virtualapi/request/user-info.ts'
@@ -16,6 +16,7 @@ import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 import type { Exchange, RequestSession } from '#virtualapi/request/exchange.ts'
 import { longSelector, unitsOfSelector } from '#virtualapi/flowcontrol/selector-units.ts'
 import { RequestAudit } from '#virtualapi/request/request-audit.ts'
+import { snapshotPath } from '#snapshot/index.ts'
 import { isAccessRequest } from '#virtualapi/endpoints/documents/access-token.ts'
 import { authenticateForMember, enterMember } from './enter-member.ts'
 import { enterView } from './enter-view.ts'
@@ -153,10 +154,11 @@ function endWithServer(exchange: Exchange): void {
   }
 }
 
-/** True for watches, logs, exec and the like, which have no deadline. */
-export function isLongRunning({ verb, target }: RequestInfo): boolean {
+/** True for watches, logs, exec, snapshots and the like, which have no deadline. */
+export function isLongRunning({ verb, target, method }: RequestInfo): boolean {
   if (verb === 'watch') return true
-  return target.kind === 'resource' && ['log', 'exec', 'attach', 'portforward', 'proxy'].includes(target.subresource)
+  if (target.kind === 'path') return target.path === snapshotPath && method === 'GET'
+  return ['log', 'exec', 'attach', 'portforward', 'proxy'].includes(target.subresource)
 }
 
 /** Finds the user of the request. Exported for RequestTrace, whose span begins when the client is known. */
@@ -374,6 +376,8 @@ function obey(decision: Decision, attributes: Attributes, exchange: Exchange, de
     throw forbiddenError(user, attributes, [decision.reason, hintOf(exchange)].filter(Boolean).join(': '))
   // The logical cluster does not exist, and the client is allowed to know that.
   if (cluster === undefined && info.cluster.kind === 'one') throw pathNotFound()
+  if (cluster?.filling !== undefined && user.realm.kind !== 'installation')
+    throw serviceUnavailable(`logical cluster "${cluster.name}" is not whole yet: ${cluster.filling}`)
   nameFlow(exchange, attributes, dependencies)
 }
 

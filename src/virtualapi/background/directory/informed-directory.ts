@@ -9,7 +9,14 @@ import {
 } from '#apimachinery/meta/index.ts'
 import { tryPodSecurityLevel } from '#apimachinery/pod-security/index.ts'
 import { createInformer, type DeepReadonly, type KubeClient } from '#client/index.ts'
-import { labelsInTree, logicalClusters, type LogicalCluster as LogicalClusterObject } from '#crds/index.ts'
+import {
+  filledAnnotation,
+  fillingOf,
+  labelsInTree,
+  logicalClusters,
+  restoringAnnotation,
+  type LogicalCluster as LogicalClusterObject,
+} from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import { placeInTree } from '#virtualapi/request/hierarchy.ts'
 import type { ClusterDirectory, LogicalCluster, OwnerSubject } from '#virtualapi/request/logical-cluster.ts'
@@ -220,7 +227,8 @@ class DirectoryOfInformer implements InformedDirectory {
 /** Drops fields that the directory does not read, to save memory: there are thousands of LogicalClusters. */
 function withoutDetails({ apiVersion, kind, metadata, spec }: LogicalClusterObject): LogicalClusterObject {
   const { name, uid, labels, resourceVersion, creationTimestamp, deletionTimestamp } = metadata
-  const object = { name, uid, labels, resourceVersion, creationTimestamp, deletionTimestamp }
+  const annotations = fillingAnnotations(metadata.annotations)
+  const object = { name, uid, labels, annotations, resourceVersion, creationTimestamp, deletionTimestamp }
   const kept = Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined))
   return {
     apiVersion,
@@ -234,8 +242,15 @@ function withoutDetails({ apiVersion, kind, metadata, spec }: LogicalClusterObje
       ...(spec?.inherit === undefined ? {} : { inherit: spec.inherit }),
       ...(spec?.access === undefined ? {} : { access: spec.access }),
       ...(spec?.authentication === undefined ? {} : { authentication: spec.authentication }),
+      ...(spec?.source === undefined ? {} : { source: spec.source }),
     },
   }
+}
+
+/** The annotations that say whether its objects are all there; undefined if it has none. */
+function fillingAnnotations(annotations: Readonly<Record<string, string>> = {}): Record<string, string> | undefined {
+  const found = Object.entries(annotations).filter(([key]) => key === filledAnnotation || key === restoringAnnotation)
+  return found.length === 0 ? undefined : Object.fromEntries(found)
 }
 
 /** True if no field that the server reads has changed, as after a status update. */
@@ -254,6 +269,7 @@ function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalCluster
   const podSecurity = tryPodSecurityLevel(object.spec?.podSecurity?.enforce ?? '')
   const access = object.spec?.access?.serviceAccountRef
   const issuers = object.spec?.authentication?.jwt
+  const filling = fillingOf(object)
   return {
     name,
     id: clusterIdOf(uid),
@@ -268,6 +284,7 @@ function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalCluster
     ...(labels === undefined ? {} : { labels }),
     ...(podSecurity === undefined ? {} : { podSecurity }),
     ...(access && { access: { namespace: access.namespace, name: access.name } }),
+    ...(filling !== undefined && { filling }),
     ...(issuers !== undefined && issuers.length > 0 && { authentication: issuers }),
     ...placeInTree(object.spec),
   }

@@ -44,6 +44,8 @@ import { clusterMetrics } from './cluster-metrics.ts'
 import { health } from './health.ts'
 import { openApiV2 } from './openapi-v2.ts'
 import { purge } from './purge.ts'
+import { snapshotPath } from '#snapshot/index.ts'
+import { snapshot } from './snapshot.ts'
 import { remoteDocument } from './remote-discovery.ts'
 import { tokenDiscovery } from './token-discovery.ts'
 
@@ -75,6 +77,8 @@ export async function discovery(
     return health(path, info.query, { notReady: dependencies.notReady, inCluster })
   }
   if (path === '/' && info.method === 'DELETE') return purge(exchange, dependencies)
+  if (path === snapshotPath && exchange.view === undefined && cluster !== undefined)
+    return snapshot(exchange, cluster, dependencies)
   const response = await documentOf(exchange, dependencies, path)
   if (info.method !== 'GET' && /^\/(api|version)(\/|$)|^\/apis\/[^/]+\/[^/]/.test(path)) throw methodNotServed()
   return response

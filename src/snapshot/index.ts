@@ -1,0 +1,5 @@
+export * from './format.ts'
+export * from './for-another-cluster.ts'
+export * from './restore.ts'
+export * from './compare.ts'
+export * from './encryption.ts'

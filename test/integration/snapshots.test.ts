@@ -1,0 +1,292 @@
+// Snapshots of logical clusters, copies and restores, beside a running `kcp start`, as people use them.
+import { expect } from 'chai'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { generateIdentity, identityToRecipient } from 'age-encryption'
+import { ensurePrograms, runCommand, runKcp, waitFor, type CommandResult } from '#test/support/index.ts'
+import { at } from './json.ts'
+import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
+import { openRawClient } from './raw-client.ts'
+
+describe('a snapshot of a logical cluster', function () {
+  this.timeout(120_000)
+  let kcp: KcpInstance
+  let acme: Tenant
+  let folder: string
+  let file: string
+
+  const run = (...args: string[]): Promise<CommandResult> => runKcp(args, { expectCode: 'any' })
+  const withRoot = (...args: string[]): Promise<CommandResult> => run(...args, '--root-dir', kcp.rootDir)
+  const create = async (tenant: Tenant, path: string, body: object): Promise<Record<string, unknown>> => {
+    const response = await tenant.http.request('POST', `${tenant.base}${path}`, { body })
+    expect(response.status, response.text).to.equal(201)
+    return response.json()
+  }
+  const uidOf = (object: unknown): string => String(at(object, 'metadata.uid'))
+
+  before(async () => {
+    kcp = await startInstance()
+    acme = await kcp.tenant('acme')
+    folder = await mkdtemp(join(tmpdir(), 'kcp-snapshots-'))
+    file = join(folder, 'acme.kcp.tar.zst')
+    await create(acme, '/api/v1/namespaces', { metadata: { name: 'shop' } })
+    const widgets = {
+      metadata: { name: 'widgets.example.com' },
+      spec: {
+        group: 'example.com',
+        scope: 'Namespaced',
+        names: { plural: 'widgets', kind: 'Widget' },
+        versions: [
+          {
+            name: 'v1',
+            served: true,
+            storage: true,
+            schema: {
+              openAPIV3Schema: {
+                type: 'object',
+                properties: { spec: { type: 'object', properties: { size: { type: 'integer', minimum: 1 } } } },
+              },
+            },
+          },
+        ],
+      },
+    }
+    await create(acme, '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', widgets)
+    const served = async (): Promise<boolean> =>
+      (await acme.http.request('GET', `${acme.base}/apis/example.com/v1/widgets`)).status === 200
+    await waitFor(served, { what: 'widgets to be served', deadlineMs: 10_000, intervalMs: 50 })
+    await create(acme, '/apis/example.com/v1/namespaces/shop/widgets', {
+      apiVersion: 'example.com/v1',
+      kind: 'Widget',
+      metadata: { name: 'one' },
+      spec: { size: 3 },
+    })
+    await create(acme, '/api/v1/namespaces/shop/secrets', { metadata: { name: 'key' }, stringData: { k: 'treasure' } })
+    const template = { metadata: { labels: { a: 'b' } }, spec: { containers: [{ name: 'c', image: 'c' }] } }
+    const web = await create(acme, '/apis/apps/v1/namespaces/shop/deployments', {
+      metadata: { name: 'web' },
+      spec: { selector: { matchLabels: { a: 'b' } }, template },
+    })
+    // An owner that is created after its dependent, and that the garbage collector must find all the same.
+    await create(acme, '/api/v1/namespaces/shop/configmaps', {
+      metadata: {
+        name: 'a-dependent',
+        ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: uidOf(web) }],
+      },
+      data: { about: uidOf(web) },
+    })
+    await acme.kubectl(['delete', 'clusterrole', 'view', '--wait=false'])
+    await acme.kubectl(['label', 'namespace', 'default', 'kept=yes'])
+  })
+  after(async () => {
+    await kcp[Symbol.asyncDispose]()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  it('is a file that stock tools open and check, and never overwrites another', async () => {
+    const { code, stdout, stderr } = await withRoot('snapshot', 'create', 'acme', '-o', file)
+    expect([code, stderr]).to.deep.equal([0, 'it has 1 Secrets in plain text; --recipient age1... encrypts the file\n'])
+    expect(stdout).to.match(/acme\.kcp\.tar\.zst: [0-9]+ objects at revision [0-9]+/)
+    const sums = await runCommand(
+      'bash',
+      [
+        '-c',
+        `mkdir x && tar --zstd -xf ${file} -C x && cd x && sha256sum --quiet -c checksums.sha256 && cat objects/widgets.example.com.ndjson`,
+      ],
+      { cwd: folder },
+    )
+    expect(JSON.parse(sums.stdout)).to.deep.include({ kind: 'Widget', spec: { size: 3 } })
+    expect((await withRoot('snapshot', 'create', 'acme', '-o', file)).stderr).to.match(
+      /exists already; -o names another file/,
+    )
+    expect((await run('snapshot', 'verify', file)).stderr).to.equal('it is whole: every checksum fits\n')
+    const list = await run('snapshot', 'list', folder)
+    expect(list.stdout.split('\n')[1]).to.match(/^acme +20.*acme\.kcp\.tar\.zst$/)
+  })
+
+  it('that was changed or cut off restores nothing', async () => {
+    const bytes = await readFile(file)
+    const broken = join(folder, 'broken')
+    await writeFile(broken, bytes.subarray(0, bytes.length - 100))
+    const { code, stderr } = await withRoot('snapshot', 'restore', broken, '--as', 'broken')
+    expect(code).to.equal(1)
+    expect(stderr).to.match(/^kcp: ".*broken": it is not a whole snapshot/)
+    expect((await withRoot('list', '-o', 'name')).stdout).not.to.include('broken')
+  })
+
+  it('becomes a new logical cluster with the same objects under uids of their own', async () => {
+    const { code, stdout, stderr } = await withRoot('snapshot', 'restore', file, '--as', 'again')
+    expect([code, stderr]).to.deep.equal([0, ''])
+    expect(stdout).to.match(/^"again" is there: [0-9]+ objects/)
+    const diff = await withRoot('snapshot', 'diff', file, 'again', '-o', 'json')
+    const found = JSON.parse(diff.stdout) as { resource: string }[]
+    expect(found.filter(({ resource }) => resource !== 'events')).to.deep.equal([])
+  })
+
+  it('is copied by spec.source, with its garbage collection, custom resources and deletions', async () => {
+    const { code, stdout, stderr } = await withRoot('create', 'copy', '--from', 'acme')
+    expect([code, stderr]).to.deep.equal([0, ''])
+    expect(stdout).to.include('logicalcluster.kcp.dev/copy created')
+    const copy = await inside('copy')
+    const read = async (path: string) => (await kcp.admin.http.request('GET', `/clusters/copy${path}`)).json()
+    const [web, dependent, acmeWeb] = [
+      await read('/apis/apps/v1/namespaces/shop/deployments/web'),
+      await read('/api/v1/namespaces/shop/configmaps/a-dependent'),
+      (await acme.http.request('GET', `${acme.base}/apis/apps/v1/namespaces/shop/deployments/web`)).json(),
+    ]
+    expect(uidOf(web)).not.to.equal(uidOf(acmeWeb))
+    expect(at(dependent, 'metadata.ownerReferences.0.uid')).to.equal(uidOf(web))
+    // Data are never changed, even if they look like a uid.
+    expect(at(dependent, 'data.about')).to.equal(uidOf(acmeWeb))
+    expect(await copy('get', 'clusterrole', 'view')).to.match(/not found/)
+    expect(await copy('get', 'namespace', 'default', '-o', 'jsonpath={.metadata.labels.kept}')).to.equal('yes')
+    expect(await copy('-n', 'shop', 'get', 'widgets', '-o', 'name')).to.equal('widget.example.com/one\n')
+    await copy('-n', 'shop', 'delete', 'deployment', 'web', '--wait=false')
+    const collected = async (): Promise<boolean> =>
+      (await kcp.admin.http.request('GET', '/clusters/copy/api/v1/namespaces/shop/configmaps/a-dependent')).status ===
+      404
+    await waitFor(collected, { what: 'the dependent to be collected', deadlineMs: 20_000, intervalMs: 50 })
+    const original = await acme.http.request('GET', `${acme.base}/api/v1/namespaces/shop/configmaps/a-dependent`)
+    expect(original.status).to.equal(200)
+  })
+
+  it('goes back into its logical cluster: clients see each change, uids stay, later objects go', async () => {
+    const path = `${acme.base}/api/v1/namespaces/shop/configmaps`
+    const before = (await acme.http.request('GET', `${path}/a-dependent`)).json()
+    await create(acme, '/api/v1/namespaces/shop/configmaps', { metadata: { name: 'later' } })
+    await acme.kubectl(['-n', 'shop', 'patch', 'configmap', 'a-dependent', '-p', '{"data":{"about":"changed"}}'])
+    await acme.kubectl(['-n', 'shop', 'delete', 'widgets', 'one'])
+    const told = await withRoot('snapshot', 'restore', file, '--into', 'acme')
+    expect(told.stdout).to.match(/would become as it was[^]*do it: {2}the same command with --yes\n$/)
+    expect((await acme.http.request('GET', `${path}/later`)).status).to.equal(200)
+    const revision = String(at((await acme.http.request('GET', path)).json(), 'metadata.resourceVersion'))
+    await using watch = await acme.http.watch(`${path}?watch=1&resourceVersion=${revision}`)
+    const { code, stdout, stderr } = await withRoot('snapshot', 'restore', file, '--into', 'acme', '--yes')
+    expect([code, stderr]).to.deep.equal([0, ''])
+    expect(stdout).to.match(/^"acme" is as it was: .* 1 created, 1 changed/)
+    const seen = [await watch.next(), await watch.next()].map((event) => [event?.type, event?.object.metadata.name])
+    expect(seen).to.have.deep.members([
+      ['DELETED', 'later'],
+      ['MODIFIED', 'a-dependent'],
+    ])
+    const after = (await acme.http.request('GET', `${path}/a-dependent`)).json()
+    expect([uidOf(after), at(after, 'data.about')]).to.deep.equal([uidOf(before), at(before, 'data.about')])
+    const diff = await withRoot('snapshot', 'diff', file, 'acme', '-o', 'json')
+    const found = JSON.parse(diff.stdout) as { resource: string }[]
+    expect(found.filter(({ resource }) => resource !== 'events')).to.deep.equal([])
+    const other = await withRoot('snapshot', 'restore', file, '--into', 'copy', '--yes')
+    expect(other.stderr).to.match(/is a snapshot of another logical cluster \(acme, id /)
+  })
+
+  it('keeps its users waiting until all objects are there', async () => {
+    const spec = { source: { upload: {} }, owners: [{ kind: 'User', name: 'kcp-admin' }] }
+    const lc = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name: 'half' }, spec }
+    await create(kcp.admin, '/apis/kcp.dev/v1alpha1/logicalclusters', lc)
+    const ready = async (): Promise<unknown> => {
+      const { stdout } = await kcp.admin.kubectl(['get', 'lc', 'half', '-o', 'json'])
+      return at(JSON.parse(stdout), 'status.conditions.0')
+    }
+    await waitFor(async () => at(await ready(), 'reason') === 'Filling', {
+      what: 'condition Ready',
+      deadlineMs: 10_000,
+      intervalMs: 50,
+    })
+    expect(at(await ready(), 'message')).to.equal('it waits for its objects: kcp snapshot restore FILE --as half')
+    const half = await inside('half')
+    expect(await half('get', '--raw', '/clusters/half/api/v1/namespaces')).to.match(
+      /"half" is not whole yet: it waits for its objects/,
+    )
+    for (const source of [{ logicalClusterRef: { name: 'acme' } }, null]) {
+      const patch = JSON.stringify({ spec: { source } })
+      const changed = await kcp.admin.kubectl(['patch', 'lc', 'half', '--type=merge', '-p', patch], {
+        expectCode: 'any',
+      })
+      expect(changed.stderr).to.match(
+        /the source of a logical cluster (does not change|is given when it is created)|exactly one of/,
+      )
+    }
+    const missing = await withRoot('create', 'orphan', '--from', 'nobody')
+    expect(missing.stderr).to.match(/there is no LogicalCluster "nobody"/)
+  })
+
+  it('is for the admins of a logical cluster, and only the installation puts objects', async () => {
+    expect((await acme.http.request('GET', `${acme.base}/snapshot`)).status).to.equal(200)
+    await acme.kubectl(['create', 'serviceaccount', 'reader', '-n', 'shop'])
+    await acme.kubectl(['create', 'clusterrolebinding', 'reader', '--clusterrole=edit', '--serviceaccount=shop:reader'])
+    const token = (await acme.kubectl(['-n', 'shop', 'create', 'token', 'reader'])).stdout.trim()
+    const headers = ['authorization', `Bearer ${token}`]
+    await using reader = openRawClient({ port: kcp.port })
+    expect((await reader.request('GET', '/clusters/acme/snapshot', { headers })).status).to.equal(403)
+    const other = await kcp.tenant('other')
+    expect((await other.http.request('GET', '/clusters/acme/snapshot')).status).to.be.oneOf([401, 403])
+    const body = { objects: [{ resource: 'configmaps', object: forged('ConfigMap', 'v1') }] }
+    const refused = await acme.http.request('POST', `${acme.base}/snapshot`, { body })
+    expect([refused.status, at(refused.json(), 'message')]).to.deep.equal([
+      403,
+      'logicalclusters.kcp.dev "acme" is forbidden: only admins of the installation restore snapshots: kcp snapshot restore',
+    ])
+    expect(
+      (await acme.http.request('GET', `${acme.base}/api/v1/namespaces/default/configmaps/forged`)).status,
+    ).to.equal(404)
+  })
+
+  it('puts no object that its kind does not allow, and none of a kind that is not served', async () => {
+    const put = (objects: object[]) =>
+      kcp.admin.http.request('POST', '/clusters/acme/snapshot', { body: { objects, validate: true } })
+    const bad = [
+      { resource: 'deployments.apps', object: { ...forged('Deployment', 'apps/v1'), spec: {} } },
+      { resource: 'configmaps', object: forged('Secret', 'v1') },
+      { resource: 'nonsense.example.com', object: forged('Nonsense', 'example.com/v1') },
+      { resource: 'widgets.example.com', object: { ...forged('Widget', 'example.com/v1'), spec: { size: 0 } } },
+      { resource: 'configmaps', object: { ...forged('ConfigMap', 'v1'), metadata: { name: 'Not Allowed', uid: 'x' } } },
+    ]
+    for (const item of bad) {
+      const response = await put([item])
+      expect(response.status, response.text).to.equal(422)
+    }
+    for (const body of [[], { objects: [1] }, { objects: [{ resource: '../x', object: forged('ConfigMap', 'v1') }] }]) {
+      const response = await kcp.admin.http.request('POST', '/clusters/acme/snapshot', { body })
+      expect(response.status, response.text).to.equal(400)
+    }
+  })
+
+  it('is encrypted for the keys of age that it is given', async () => {
+    const identity = await generateIdentity()
+    const key = join(folder, 'key.txt')
+    await writeFile(key, `# created: today\n${identity}\n`)
+    const sealed = join(folder, 'acme.kcp.tar.zst.age')
+    const made = await withRoot(
+      'snapshot',
+      'create',
+      'acme',
+      '-o',
+      sealed,
+      '--recipient',
+      await identityToRecipient(identity),
+    )
+    expect([made.code, made.stderr]).to.deep.equal([0, ''])
+    expect((await readFile(sealed)).includes('treasure')).to.equal(false)
+    expect((await run('snapshot', 'verify', sealed)).stderr).to.match(/it is encrypted: --identity FILE/)
+    expect((await run('snapshot', 'verify', sealed, '--identity', key)).code).to.equal(0)
+    const restored = await withRoot('snapshot', 'restore', sealed, '--as', 'unsealed', '--identity', key)
+    expect([restored.code, restored.stderr]).to.deep.equal([0, ''])
+  })
+
+  /** Runs kubectl in a logical cluster; returns all its output. */
+  async function inside(name: string): Promise<(...args: string[]) => Promise<string>> {
+    const { kubectl } = await ensurePrograms(['kubectl'])
+    return async (...args) => {
+      const { stdout, stderr } = await run('connect', name, '--root-dir', kcp.rootDir, '--', kubectl, ...args)
+      return stdout + stderr
+    }
+  }
+
+  function forged(kind: string, apiVersion: string) {
+    return {
+      kind,
+      apiVersion,
+      metadata: { name: 'forged', namespace: 'default', uid: 'f0f0f0f0-0000-4000-8000-000000000000' },
+    }
+  }
+})
