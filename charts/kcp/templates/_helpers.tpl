@@ -90,6 +90,43 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
+{{/* Not empty if there is an AuthenticationConfiguration. */}}
+{{- define "kcp.authentication" -}}
+{{- with .Values.authentication -}}
+{{- $given := compact (list (ternary "config" "" (not (empty .config))) .configMapName .secretName) -}}
+{{- if gt (len $given) 1 -}}
+{{- fail "authentication: give one of config, configMapName and secretName" -}}
+{{- end -}}
+{{- join "" $given -}}
+{{- end -}}
+{{- end }}
+
+{{- define "kcp.authenticationArgs" -}}
+{{- if include "kcp.authentication" . -}}
+- --authentication-config=/etc/kcp/authentication/authentication.yaml
+{{- end }}
+{{- end }}
+
+{{- define "kcp.authenticationMount" -}}
+{{- if include "kcp.authentication" . -}}
+- {name: authentication, mountPath: /etc/kcp/authentication, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{/* The whole folder is mounted: a single file would not follow changes. */}}
+{{- define "kcp.authenticationVolume" -}}
+{{- if include "kcp.authentication" . -}}
+- name: authentication
+  {{- with .Values.authentication }}
+  {{- if .secretName }}
+  secret: {secretName: {{ .secretName }}, items: [{key: authentication.yaml, path: authentication.yaml}]}
+  {{- else }}
+  configMap: {name: {{ .configMapName | default "kcp-authentication" }}, items: [{key: authentication.yaml, path: authentication.yaml}]}
+  {{- end }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Call with the port's name. */}}
 {{- define "kcp.probes" -}}
 startupProbe:
