@@ -11,6 +11,7 @@ import { MovesPage } from '#console/pages/moves.tsx'
 import { ObjectPage } from '#console/pages/object.tsx'
 import { SignInPage } from '#console/pages/sign-in.tsx'
 import { TablePage } from '#console/pages/table.tsx'
+import { VolumesPage } from '#console/pages/volumes.tsx'
 import { Dialog, Plot } from '#console/parts/common.tsx'
 import type { Choice } from '#console/model/matching.ts'
 import { Palette } from '#console/parts/palette.tsx'
@@ -61,6 +62,7 @@ const globalKeys = {
   'g m': { help: text.nav.members, run: () => go({ page: 'members' }) },
   'g o': { help: text.nav.adoptions, run: () => go({ page: 'adoptions' }) },
   'g v': { help: text.nav.moves, run: () => go({ page: 'moves' }) },
+  'g l': { help: text.nav.volumes, run: () => go({ page: 'volumes' }) },
   'g a': { help: text.nav.exports, run: () => go(tableRoute(exports_)) },
   'g b': { help: text.nav.bindings, run: () => go(tableRoute(bindings)) },
   'g x': { help: text.nav.explain, run: () => go({ page: 'explain' }) },
@@ -91,6 +93,8 @@ function Page({ route: of }: { readonly route: Route }): JSX.Element {
       return <AdoptionsPage adoption={of.adoption} />
     case 'moves':
       return <MovesPage />
+    case 'volumes':
+      return <VolumesPage move={of.move} />
     case 'explain':
       return <ExplainPage cluster={of.cluster} />
     default:
@@ -106,6 +110,7 @@ function Navigation(): JSX.Element {
     [text.nav.members, { page: 'members' }, 'g m'],
     [text.nav.adoptions, { page: 'adoptions' }, 'g o'],
     [text.nav.moves, { page: 'moves' }, 'g v'],
+    [text.nav.volumes, { page: 'volumes' }, 'g l'],
     [text.nav.exports, { page: 'table', cluster: everyCluster, resource: exports_ }, 'g a'],
     [text.nav.bindings, { page: 'table', cluster: everyCluster, resource: bindings }, 'g b'],
     [text.nav.explain, { page: 'explain' }, 'g x'],

@@ -11,6 +11,7 @@ export type Route =
   | { readonly page: 'members'; readonly member?: string }
   | { readonly page: 'adoptions'; readonly adoption?: string }
   | { readonly page: 'moves' }
+  | { readonly page: 'volumes'; readonly move?: string }
   | { readonly page: 'explain'; readonly cluster?: string }
 
 const tabs: readonly string[] = ['overview', 'yaml', 'events', 'owners', 'where', 'logs', 'terminal', 'explain']
@@ -24,6 +25,7 @@ export function parseRoute(fragment: string): Route {
   if (page === 'members') return rest[0] === undefined || rest[0] === '' ? { page } : { page, member: rest[0] }
   if (page === 'adoptions') return rest[0] === undefined || rest[0] === '' ? { page } : { page, adoption: rest[0] }
   if (page === 'moves') return { page }
+  if (page === 'volumes') return rest[0] === undefined || rest[0] === '' ? { page } : { page, move: rest[0] }
   if (page === 'explain') return rest[0] === undefined || rest[0] === '' ? { page } : { page, cluster: rest[0] }
   return { page: 'clusters' }
 }
@@ -85,6 +87,8 @@ function partsOf(route: Route): string[] {
       return route.member === undefined ? ['members'] : ['members', route.member]
     case 'adoptions':
       return route.adoption === undefined ? ['adoptions'] : ['adoptions', route.adoption]
+    case 'volumes':
+      return route.move === undefined ? ['volumes'] : ['volumes', route.move]
     case 'explain':
       return route.cluster === undefined ? ['explain'] : ['explain', route.cluster]
     default:

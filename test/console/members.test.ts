@@ -100,6 +100,69 @@ describe('the pages of the console about members', function () {
     await page.getByText('What becomes of 0 objects').waitFor()
   })
 
+  it('show each move of a volume with its facts, and agree to it in the name of the tenant', async () => {
+    const { page, go, kcp } = console_
+    const send = async (method: 'POST' | 'PATCH', path: string, body: object): Promise<void> => {
+      const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
+      const headers = ['content-type', type]
+      const answer = await kcp.admin.http.request(method, path, { body, headers })
+      expect(answer.status, answer.text).to.be.lessThan(300)
+    }
+    const claimPath = `${acme.base}/api/v1/namespaces/default/persistentvolumeclaims`
+    const base = '/clusters/root/apis/kcp.dev/v1alpha1'
+    await go('#/volumes')
+    await page.getByText('No volume moves, and no old volume is kept.').waitFor()
+    // A copy of the volume is wanted in west, so that its move stays while east does not have the volume.
+    const volumes = { default: 'Replicate', standbys: ['west'], requireConsent: true }
+    await send('POST', `${base}/placements`, {
+      ...{ apiVersion: 'kcp.dev/v1alpha1', kind: 'Placement', metadata: { name: 'volumes' } },
+      spec: { volumes },
+    })
+    await send('POST', claimPath, {
+      ...{ apiVersion: 'v1', kind: 'PersistentVolumeClaim' },
+      metadata: { name: 'data', annotations: { 'kcp.dev/volume-in': 'east' } },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+    })
+    await page.getByRole('row', { name: /acme \/ default \/ data Replicate east → west Preparing/ }).waitFor()
+    const found = await read<{ items: { metadata: { name: string } }[] }>(`${base}/volumemoves`)
+    const status = {
+      ...{
+        bytes: 4 * 2 ** 30,
+        doneBytes: 2 ** 30,
+        rate: 64 * 2 ** 20,
+        entries: 12,
+        rounds: 2,
+        expectedDowntimeSeconds: 42,
+      },
+      notKept: ['odd/device: DeviceNode'],
+      summary: 'round 3: 25 %',
+    }
+    await send('PATCH', `${base}/volumemoves/${found.items[0]?.metadata.name ?? ''}/status`, { status })
+    await page.getByRole('link', { name: 'acme / default / data' }).click()
+    await page.getByRole('meter', { name: 'this round: 1 GiB of 4 GiB' }).waitFor()
+    for (const fact of ['4 GiB in 12 entries', '64 MiB/s', '48s', 'about 42 s', 'odd/device: DeviceNode'])
+      await page.getByText(fact, { exact: true }).waitFor()
+    // Simulated members copy nothing, so the obstacle takes the place of the progress at some time.
+    await page
+      .locator('.notice')
+      .getByText(/round 3: 25 %|[A-Z]\w+: /)
+      .first()
+      .waitFor()
+    await page.getByRole('button', { name: 'Agree to the move' }).click()
+    await page
+      .getByText(/The application is stopped for about 42 s, then it goes on in member cluster "west"/)
+      .waitFor()
+    await page.getByRole('button', { name: 'Agree', exact: true }).click()
+    await page.getByText('Agreed. The application stops').waitFor()
+    const claim = await read<{ metadata: { annotations: Record<string, string> } }>(`${claimPath}/data`)
+    expect(claim.metadata.annotations['kcp.dev/volume-consent']).to.equal('west')
+    expect(await AxeBuilder.serious(page)).to.deep.equal([])
+    for (const path of [`${claimPath}/data`, `${base}/placements/volumes`])
+      expect((await kcp.admin.http.request('DELETE', path)).status).to.be.lessThan(300)
+    await go('#/volumes')
+    await page.getByText('No volume moves, and no old volume is kept.').waitFor({ timeout: 60_000 })
+  })
+
   it('show the capacity of each member and what runs there', async () => {
     const { page, go } = console_
     await go('#/members')

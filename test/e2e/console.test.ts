@@ -90,6 +90,7 @@ describe('the console before real members', function () {
       '#/members/east': /What runs there: 1 workload/,
       '#/adoptions': /No namespace was adopted/,
       '#/moves': /Nothing moves/,
+      '#/volumes': /No volume moves/,
       '#/explain/acme': /acme/,
       [deployment]: /toolbox/,
       [`${deployment}/yaml`]: /kind: Deployment/,
