@@ -9,6 +9,8 @@ interface Options {
   readonly dir: string
 }
 
+/** On a machine that others use, too, the API server of a member may need minutes for its first answers. */
+const readySeconds = 600
 /** Characters of the log of an agent that an error shows. */
 const maxLogged = 4000
 
@@ -27,7 +29,7 @@ export async function joinByAgent(
     cwd: dir,
   })
   try {
-    await kubectl(kcp.adminKubeconfig, ['wait', '--for=condition=Ready', `mc/${name}`, '--timeout=120s'])
+    await kubectl(kcp.adminKubeconfig, ['wait', '--for=condition=Ready', `mc/${name}`, `--timeout=${readySeconds}s`])
   } catch (error) {
     const seen = await kubectl(kcp.adminKubeconfig, ['get', `mc/${name}`, '-o', 'jsonpath={.status}'])
     const state = agent.running ? 'runs' : 'has ended'

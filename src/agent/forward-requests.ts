@@ -63,7 +63,10 @@ export class Forwarder implements Disposable {
       const target = await this.#current()
       const sent = this.#send(target, request, [])
       response.once('close', () => sent.destroy())
-      sent.once('error', (error) => this.#refuse(response, error))
+      // Nobody waits any more for a request that the installation has given up.
+      sent.once('error', (error) => {
+        if (!response.destroyed) this.#refuse(response, error)
+      })
       sent.once('response', (answer) => {
         if (answer.statusCode === 401) target.refreshAt = 0
         // A watch may have no event for minutes, and its client waits for the headers. A body that is already here is

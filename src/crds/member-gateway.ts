@@ -22,6 +22,11 @@ export const gatewayAddressPattern =
 
 /** Label with value `true` on each ConfigMap that describes the gateway of another member. */
 export const gatewayPeerLabel = 'kcp.dev/gateway-peer'
+/**
+ * ConfigMap in the namespace of kcp with the adopted namespaces of the member: the usual name, ID-NAME, for each name
+ * there. Gateways know namespaces by their usual names.
+ */
+export const gatewayNamespacesName = 'kcp-gateway-namespaces'
 /** Annotation of an EndpointSlice whose address is the gateway: JSON of GatewayTarget. */
 export const gatewayTargetAnnotation = 'kcp.dev/gateway-target'
 /** Annotation of such a slice: the number of ready endpoints behind it. */
@@ -29,7 +34,7 @@ export const readyEndpointsAnnotation = 'kcp.dev/ready-endpoints'
 
 /** Where the gateway of the other member forwards a connection to. */
 export interface GatewayTarget {
-  /** The name of the namespace in every member. */
+  /** The usual name of the namespace, ID-NAME; only a member from which it was adopted has it under another one. */
   readonly namespace: string
   readonly service: string
 }

@@ -2,6 +2,7 @@
 // ends.
 import type { Socket } from 'node:net'
 import type { Logger } from '#telemetry/index.ts'
+import type { AdoptedNamespaces } from './adopted-namespaces.ts'
 import { connectEndpoint } from './connect-endpoint.ts'
 import { networkOf } from '#network/listening/index.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
@@ -22,6 +23,7 @@ export interface ConnectionsOptions {
   readonly peers: Peers
   readonly dialer: Pick<PeerDialer, 'dial'>
   readonly endpoints: ServiceEndpoints
+  readonly namespaces: Pick<AdoptedNamespaces, 'nameHere'>
   readonly metrics: GatewayMetrics
   readonly log: Logger
   readonly idleMs: number
@@ -97,7 +99,8 @@ export class Connections {
       return
     }
     await this.#pass({ direction: 'incoming', leg, clusterId, member: peer.member }, async () => {
-      const connected = await connectEndpoint(this.#options.endpoints.choose(target))
+      const namespace = this.#options.namespaces.nameHere(target.namespace)
+      const connected = await connectEndpoint(this.#options.endpoints.choose({ ...target, namespace }))
       if (connected === undefined) {
         this.#refusePeer(leg, 'unreachable')
         return

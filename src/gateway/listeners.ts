@@ -43,9 +43,9 @@ export class Listeners {
     const kept = new Set(after?.ports.map(({ port }) => port))
     for (const { port } of before?.ports ?? []) if (!kept.has(port)) this.#remove(port, key)
     if (after === undefined || this.#isClosed) return
-    const { member, clusterId, namespace, service } = after
+    const { member, clusterId, targetNamespace, service } = after
     for (const { name, port } of after.ports)
-      this.#add(port, key, { member, clusterId, target: { namespace, service, port: name } })
+      this.#add(port, key, { member, clusterId, target: { namespace: targetNamespace, service, port: name } })
   }
 
   /** Whether the gateway listens on every wanted port. */

@@ -1,7 +1,7 @@
 // The gateway's view of its member: four lists, each followed by a watch. Only a small record of each object is kept.
 import type { GroupVersionResource, KubeList, KubeObject } from '#apimachinery/meta/index.ts'
 import { createInformer, type Informer, type KubeClient } from '#client/index.ts'
-import { gatewayPeerLabel, managedLabel, memberParts } from '#crds/index.ts'
+import { gatewayNamespacesName, gatewayPeerLabel, managedLabel, memberParts } from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import { podRecord, type PodRecord } from './pod-addresses.ts'
 import { peerOf, type Peer } from './peers.ts'
@@ -25,6 +25,8 @@ export interface MemberViewOptions {
   readonly namespace: string
   /** Called with the gateway's Secret, or with undefined when it is gone. */
   readonly onSecret: (secret: KubeObject | undefined) => void
+  /** Called with the ConfigMap of the adopted namespaces, or with undefined when it is gone. */
+  readonly onNamespaces: (configMap: KubeObject | undefined) => void
   readonly onPeer: OnChange<Peer>
   readonly onSlice: OnChange<SliceRecord>
   readonly onPod: OnChange<PodRecord>
@@ -40,7 +42,7 @@ export interface MemberView extends AsyncDisposable {
 
 /** Starts the lists and watches. */
 export function followMember(options: MemberViewOptions): MemberView {
-  const { client, namespace, onSecret, onPeer, onSlice, onPod, log, signal } = options
+  const { client, namespace, onSecret, onNamespaces, onPeer, onSlice, onPod, log, signal } = options
   const common = { log, signal }
   const keep = <T>(
     gvr: GroupVersionResource,
@@ -72,6 +74,12 @@ export function followMember(options: MemberViewOptions): MemberView {
         fieldSelector: `metadata.name=${memberParts.gateway}`,
       },
     ),
+    keep<KubeObject>(
+      configmaps,
+      (configMap) => configMap,
+      (_key, _before, after) => onNamespaces(after),
+      { namespace, fieldSelector: `metadata.name=${gatewayNamespacesName}` },
+    ),
     keep<Peer>(configmaps, peerOf, onPeer, { namespace, labelSelector: `${gatewayPeerLabel}=true` }),
     // Pods come before slices: an endpoint that has left is used only while its pod is known.
     keep<PodRecord>(pods, podRecord, onPod, { labelSelector: managed }),
@@ -92,15 +100,11 @@ export function followMember(options: MemberViewOptions): MemberView {
   }
 }
 
-/** Asks the API for the pod with this address; undefined if no pod of a tenant has it. */
-export async function findPod(
-  client: KubeClient,
-  address: string,
-  signal: AbortSignal,
-): Promise<PodRecord | undefined> {
+/** Asks the API for the pods with this address. */
+export async function findPods(client: KubeClient, address: string, signal: AbortSignal): Promise<PodRecord[]> {
   const fieldSelector = `status.podIP=${address}`
   const { items } = await client.list<KubeObject>(pods, { labelSelector: managed, fieldSelector, signal })
-  return items.map(podRecord).find((record) => record !== undefined)
+  return items.map(podRecord).filter((record) => record !== undefined)
 }
 
 function keptOf<T>(object: KubeObject, record: (object: KubeObject) => T | undefined): Kept<T> {

@@ -1,11 +1,12 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { plainAddress, PodAddresses, podRecord, type PodRecord } from './pod-addresses.ts'
+import { plainAddress, PodAddresses, podIn, podRecord, type TenantPod } from './pod-addresses.ts'
 
 const acme = 'acmeacme22'
 const bob = 'bobbobbob2'
-const record = (clusterId: string, name: string, ...addresses: string[]): PodRecord => ({
+const record = (clusterId: string, name: string, ...addresses: string[]): TenantPod => ({
   pod: `${clusterId}-shop/${name}`,
+  namespace: `${clusterId}-shop`,
   clusterId,
   addresses,
 })
@@ -29,13 +30,14 @@ describe('the addresses of pods', () => {
       addresses: undefined,
     },
     { title: 'none of a pod that has ended', given: pod({ phase: 'Succeeded', podIPs }), addresses: undefined },
-    {
-      title: 'none outside of logical clusters',
-      given: pod({ podIPs }, { namespace: 'kube-system' }),
-      addresses: undefined,
-    },
   ])
     it(`are ${title}`, () => expect(podRecord(given)?.addresses).to.deep.equal(addresses))
+
+  it('are of the logical cluster whose id the usual name of the namespace has', () => {
+    const here = podRecord(pod({ podIPs }, { namespace: 'shop' }))
+    expect(here && podIn(here, `${acme}-shop`)?.clusterId).to.equal(acme)
+    expect(here && podIn(here, 'kube-system')).to.equal(undefined)
+  })
 
   it('are compared without the form of a listener', () => {
     expect([plainAddress('::ffff:10.0.0.1'), plainAddress('fd00::1')]).to.deep.equal(['10.0.0.1', 'fd00::1'])

@@ -6,14 +6,18 @@ import { parseDownstreamNamespace } from '#crds/index.ts'
 export interface PodRecord {
   /** `NAMESPACE/NAME`. */
   readonly pod: string
-  readonly clusterId: string
+  readonly namespace: string
   readonly addresses: readonly string[]
 }
 
-/** The record of a pod; undefined for a pod that is not a tenant's, has no address of its own, or has ended. */
+/** A pod of a logical cluster. */
+export interface TenantPod extends PodRecord {
+  readonly clusterId: string
+}
+
+/** The record of a pod; undefined for a pod that has no address of its own, or has ended. */
 export function podRecord(pod: KubeObject): PodRecord | undefined {
   const { namespace = '', name = '' } = pod.metadata
-  const clusterId = parseDownstreamNamespace(namespace)?.clusterId
   const { hostNetwork } = (pod['spec'] ?? {}) as { readonly hostNetwork?: boolean }
   const { phase, podIP, podIPs } = (pod['status'] ?? {}) as {
     readonly phase?: string
@@ -21,9 +25,15 @@ export function podRecord(pod: KubeObject): PodRecord | undefined {
     readonly podIPs?: readonly { readonly ip?: string }[]
   }
   // The addresses of a pod that has ended are given to others while its status still has them.
-  if (clusterId === undefined || hostNetwork === true || phase === 'Succeeded' || phase === 'Failed') return undefined
+  if (hostNetwork === true || phase === 'Succeeded' || phase === 'Failed') return undefined
   const addresses = (podIPs ?? [{ ip: podIP }]).flatMap(({ ip }) => (ip === undefined || ip === '' ? [] : [ip]))
-  return addresses.length === 0 ? undefined : { pod: `${namespace}/${name}`, clusterId, addresses }
+  return addresses.length === 0 ? undefined : { pod: `${namespace}/${name}`, namespace, addresses }
+}
+
+/** The pod of a record in a namespace with this usual name; undefined if that is no name of a logical cluster. */
+export function podIn(record: PodRecord, usual: string): TenantPod | undefined {
+  const clusterId = parseDownstreamNamespace(usual)?.clusterId
+  return clusterId && { ...record, clusterId }
 }
 
 /** An address as the API writes it: a listener on all addresses sees IPv4 clients as IPv6. */
@@ -33,7 +43,7 @@ export function plainAddress(address: string): string {
 
 export interface PodAddressesOptions {
   /** Asks the API for the pod with this address. */
-  readonly find: (address: string) => Promise<PodRecord | undefined>
+  readonly find: (address: string) => Promise<TenantPod | undefined>
   /** The clock of the cache, in milliseconds. */
   readonly now?: () => number
 }
@@ -42,7 +52,7 @@ export interface PodAddressesOptions {
 const maxAnswers = 10_000
 const answerMs = 30_000
 
-type Known = Pick<PodRecord, 'pod' | 'clusterId'>
+type Known = Pick<TenantPod, 'pod' | 'clusterId'>
 
 export class PodAddresses {
   readonly #options: PodAddressesOptions
@@ -63,7 +73,7 @@ export class PodAddresses {
     })
   }
 
-  set(before: PodRecord | undefined, after: PodRecord | undefined): void {
+  set(before: TenantPod | undefined, after: TenantPod | undefined): void {
     for (const address of before?.addresses ?? [])
       if (this.#byAddress.get(address)?.pod === before?.pod) this.#byAddress.delete(address)
     if (after === undefined) return

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { sliceRecord } from './slice-record.ts'
+import { sliceIn, sliceRecord } from './slice-record.ts'
 
 const namespace = 'acmeacme22-shop'
 
@@ -38,9 +38,10 @@ describe('what a gateway keeps of an EndpointSlice', () => {
   it('is where to listen, for one of another member', () => {
     expect(sliceRecord(remote({ namespace, service: 'web' }))).to.deep.equal({
       type: 'remote',
+      namespace,
       member: 'west',
       clusterId: 'acmeacme22',
-      namespace,
+      targetNamespace: namespace,
       service: 'web',
       ports: [{ name: 'http', port: 10_001 }],
     })
@@ -48,15 +49,20 @@ describe('what a gateway keeps of an EndpointSlice', () => {
 
   for (const { title, given } of [
     { title: 'one of another member without a gateway', given: slice('kcp-syncer') },
-    { title: 'a target in another namespace', given: remote({ namespace: 'bobbobbob2-shop', service: 'web' }) },
+    { title: 'a target in a namespace of no logical cluster', given: remote({ namespace: 'shop', service: 'web' }) },
     { title: 'a target without a Service', given: remote({ namespace }) },
-    {
-      title: 'a namespace of no logical cluster',
-      given: slice('endpointslice-controller.k8s.io', { namespace: 'kcp-system' }),
-    },
     { title: 'addresses that somebody else has written', given: slice('me') },
   ])
     it(`is nothing of ${title}`, () => expect(sliceRecord(given)).to.equal(undefined))
+
+  it('counts where it leads into its own namespace, whatever the name of that is here', () => {
+    const [own, adopted] = [namespace, 'shop'].map((here) =>
+      sliceRecord(remote({ namespace, service: 'web' }, { namespace: here })),
+    )
+    expect(own && sliceIn(own, namespace)).to.equal(own)
+    expect(adopted && sliceIn(adopted, namespace)).to.equal(adopted)
+    expect(own && sliceIn(own, 'bobbobbob2-shop')).to.equal(undefined)
+  })
 
   it('is the pods that take connections, for one of this member', () => {
     const endpoint = (last: number, conditions: object | undefined, name?: string): object => ({

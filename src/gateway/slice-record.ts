@@ -29,9 +29,12 @@ export interface SliceEndpoint {
 /** A slice of another member's pods; this gateway listens on its ports. */
 export interface RemoteSlice {
   readonly type: 'remote'
+  /** The namespace of the slice. */
+  readonly namespace: string
   readonly member: string
   readonly clusterId: string
-  readonly namespace: string
+  /** The usual name of the namespace, by which the other gateway knows it. */
+  readonly targetNamespace: string
   readonly service: string
   readonly ports: readonly SlicePort[]
 }
@@ -50,21 +53,27 @@ export type SliceRecord = RemoteSlice | LocalSlice
 /** The record of a slice; undefined if it does not concern the gateway. */
 export function sliceRecord(slice: KubeObject): SliceRecord | undefined {
   const { namespace = '', labels = {} } = slice.metadata
-  const clusterId = parseDownstreamNamespace(namespace)?.clusterId
-  if (clusterId === undefined) return undefined
   const ports = portsOf(slice)
   if (labels[managedByLabel] === syncerFieldManager) {
     const target = parseAnnotation(slice, gatewayTargetAnnotation)
     const member = labels[memberAnnotation]
-    // A target in another namespace would lead a tenant to the Services of another one.
-    if (member === undefined || target['namespace'] !== namespace) return undefined
-    const { service } = target
-    if (typeof service !== 'string' || service === '') return undefined
-    return { type: 'remote', member, clusterId, namespace, service, ports }
+    const { namespace: targetNamespace, service } = target
+    if (member === undefined || typeof targetNamespace !== 'string') return undefined
+    const clusterId = parseDownstreamNamespace(targetNamespace)?.clusterId
+    if (clusterId === undefined || typeof service !== 'string' || service === '') return undefined
+    return { type: 'remote', namespace, member, clusterId, targetNamespace, service, ports }
   }
   const service = labels[serviceNameLabel]
   if (labels[managedByLabel] !== endpointSliceController || service === undefined) return undefined
   return { type: 'local', namespace, service, ports, endpoints: endpointsOf(slice, namespace) }
+}
+
+/**
+ * The record of a slice in a namespace with this usual name; undefined if the slice leads into another namespace: that
+ * would lead a tenant to the Services of another one.
+ */
+export function sliceIn(record: SliceRecord, usual: string): SliceRecord | undefined {
+  return record.type === 'local' || record.targetNamespace === usual ? record : undefined
 }
 
 function portsOf(slice: KubeObject): SlicePort[] {

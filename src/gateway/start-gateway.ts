@@ -4,19 +4,20 @@ import { abortable, sleep, systemClock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import type { Logger, Metrics } from '#telemetry/index.ts'
 import { AcceptCheck } from './accept-check.ts'
+import { AdoptedNamespaces } from './adopted-namespaces.ts'
 import { ConnectionLimits, type Bounds } from './connection-limits.ts'
 import { Connections } from './connections.ts'
 import { createGatewayMetrics } from './gateway-metrics.ts'
 import { listenForHealth } from '#network/health/index.ts'
 import { parseIdentity, type Identity } from './identity.ts'
 import { Listeners } from './listeners.ts'
-import { findPod, followMember } from './member-view.ts'
+import { findPods, followMember } from './member-view.ts'
 import { PeerDialer } from './peer-dialer.ts'
 import { listenForPeers, refuse, type PeerServer } from './peer-server.ts'
 import { Peers } from './peers.ts'
-import { PodAddresses } from './pod-addresses.ts'
+import { PodAddresses, podIn, type PodRecord, type TenantPod } from './pod-addresses.ts'
 import { ServiceEndpoints } from './service-endpoints.ts'
-import type { LocalSlice, RemoteSlice, SliceRecord } from './slice-record.ts'
+import { sliceIn, type LocalSlice, type RemoteSlice, type SliceRecord } from './slice-record.ts'
 
 export interface GatewayOptions extends Bounds {
   /** The client of the member. */
@@ -60,6 +61,7 @@ class RunningGateway implements Gateway {
   readonly #life = new AbortController()
   readonly #metrics: ReturnType<typeof createGatewayMetrics>
   readonly #peers = new Peers()
+  readonly #namespaces = new AdoptedNamespaces()
   readonly #pods: PodAddresses
   readonly #dialer = new PeerDialer()
   readonly #endpoints: ServiceEndpoints
@@ -85,7 +87,12 @@ class RunningGateway implements Gateway {
     const metrics = createGatewayMetrics(options.metrics)
     this.#metrics = metrics
     const pods = new PodAddresses({
-      find: (address) => findPod(client, address, AbortSignal.any([signal, AbortSignal.timeout(findMs)])),
+      find: async (address) => {
+        const found = await findPods(client, address, AbortSignal.any([signal, AbortSignal.timeout(findMs)]))
+        return found
+          .map((pod) => podIn(pod, this.#namespaces.usualNameOf(pod.namespace) ?? ''))
+          .find((pod) => pod !== undefined)
+      },
     })
     this.#pods = pods
     this.#endpoints = new ServiceEndpoints({
@@ -101,6 +108,7 @@ class RunningGateway implements Gateway {
       peers: this.#peers,
       dialer: this.#dialer,
       endpoints: this.#endpoints,
+      namespaces: this.#namespaces,
       metrics,
       log,
       idleMs,
@@ -121,11 +129,12 @@ class RunningGateway implements Gateway {
         if (before !== undefined && this.#peers.ofMember(before.member) === undefined)
           this.#connections.resetOf(before.member)
       },
-      onSlice: (key, before, after) => {
+      onNamespaces: (configMap) => this.#namespaces.set(configMap),
+      onSlice: this.#namespaces.admitting<SliceRecord, SliceRecord>(sliceIn, (key, before, after) => {
         this.#listeners.set(key, ifRemote(before), ifRemote(after))
         this.#endpoints.set(key, ifLocal(before), ifLocal(after))
-      },
-      onPod: (_key, before, after) => pods.set(before, after),
+      }),
+      onPod: this.#namespaces.admitting<PodRecord, TenantPod>(podIn, (_key, before, after) => pods.set(before, after)),
     })
     this.#sweeper = setInterval(() => this.#endpoints.sweep(), sweepMs).unref()
   }

@@ -8,7 +8,7 @@ export const maxLineBytes = 1024
 
 /** A port of a Service in the member of the gateway that is asked. */
 export interface Target {
-  /** The namespace in the member; it begins with the id of the logical cluster. */
+  /** The usual name of the namespace, ID-NAME. */
   readonly namespace: string
   readonly service: string
   /** The name of the port; empty where the Service has one port without a name. */

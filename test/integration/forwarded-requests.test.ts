@@ -3,12 +3,12 @@ import { connect, performServerHandshake, type ClientHttp2Session } from 'node:h
 import { createServer, type AddressInfo } from 'node:net'
 import { duplexPair } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { createServer as createTlsServer, type Server } from 'node:tls'
+import { createServer as createTlsServer, type Server, type TLSSocket } from 'node:tls'
 import { expect } from 'chai'
 import { Forwarder } from '#agent/index.ts'
 import { httpTransport, type Transport } from '#client/index.ts'
 import { asSocket, sessionSettings } from '#network/tunnel/index.ts'
-import { silentLogger } from '#telemetry/index.ts'
+import { silentLogger, type Logger } from '#telemetry/index.ts'
 import { CertificateAuthority } from '#test/support/certificates.ts'
 
 const body = JSON.stringify({ kind: 'ConfigMap', data: { key: 'x'.repeat(500) } })
@@ -45,9 +45,9 @@ describe('the requests that an agent forwards', () => {
   after(() => stack.disposeAsync())
 
   /** The installation's way to an API through the agent. */
-  function through(port: number): Transport {
+  function through(port: number, log: Logger = silentLogger): Transport {
     const endpoint = { server: `https://127.0.0.1:${port}`, ca: ca.certificate }
-    const forwarder = stack.use(new Forwarder({ api: { endpoint: async () => endpoint }, log: silentLogger }))
+    const forwarder = stack.use(new Forwarder({ api: { endpoint: async () => endpoint }, log }))
     const [ours, agents] = duplexPair()
     performServerHandshake(agents, sessionSettings).on('stream', (stream) => {
       stream.respond({ ':status': 200 })
@@ -67,6 +67,20 @@ describe('the requests that an agent forwards', () => {
         const answer = await transport.request({ method: 'GET', path: `/${name}`, signal })
         expect([answer.status, await text(answer.body)], `${name}, round ${round}`).to.deep.equal([200, body])
       }
+  })
+  it('are no failure of the agent when the installation does not wait for their answers', async () => {
+    const warnings: unknown[] = []
+    const log: Logger = { ...silentLogger, warn: (message, keys) => void warnings.push([message, keys]) }
+    const transport = through((api.address() as AddressInfo).port, log)
+    const life = new AbortController()
+    const asked = once(api, 'secureConnection')
+    const answer = transport.request({ method: 'GET', path: '/silent', signal: life.signal })
+    const [socket] = (await asked) as [TLSSocket]
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    life.abort(new Error('given up'))
+    expect(String(await answer.catch((error: unknown) => error))).to.contain('given up')
+    await closed
+    expect(warnings).to.deep.equal([])
   })
   it('are answered with the reason when the API of the member cannot be reached', async () => {
     const closed = createServer().listen(0, '127.0.0.1')

@@ -1,15 +1,25 @@
-// Twenty applications that ran in a member before kcp, four of them run by an operator: adopted under load, given back,
-// adopted again, moved, and the member removed. No pod starts again, and no request fails.
+// Twenty applications that ran in a member before kcp, four of them run by an operator, four with a volume for each pod:
+// adopted under load, given back, adopted again, moved with their volumes, and the member removed. No pod starts again,
+// no request fails, and no line that was written is lost.
 import { expect } from 'chai'
 import { rm } from 'node:fs/promises'
-import { kubectl, needsNodes, runKcp, waitFor, agnhostImage, type Cluster } from '#test/support/index.ts'
+import {
+  agnhostImage,
+  kubectl,
+  needsNodes,
+  runKcp,
+  shellImage,
+  storageClasses,
+  waitFor,
+  type Cluster,
+} from '#test/support/index.ts'
 import { startWidgetOperator, widget, widgetDefinition } from '#test/support/widget-operator.ts'
 import { createHelm } from '../e2e/helm.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from '../e2e/installation.ts'
-import { endLabAfterAll, lab, type Lab } from '../e2e/lab.ts'
+import { importKcp, kcpImage } from '../e2e/kcp-image.ts'
+import { endLabAfterAll, lab, storageOfLab, type Lab } from '../e2e/lab.ts'
 import { startLoad, type Load } from '../e2e/load.ts'
 import { writeChart } from '../e2e/small-chart.ts'
-import { database } from '../e2e/workload-manifests.ts'
 
 interface Item {
   readonly metadata: { readonly name: string; readonly namespace: string; readonly uid: string }
@@ -33,12 +43,44 @@ const server = {
 const isOperated = (index: number): boolean => index % 5 === 4
 const isDatabase = (index: number): boolean => index % 4 === 3 && !isOperated(index)
 
+/** Lines with numbers; a pod that starts goes on with the next number, and says so in another file. */
+const writing = [
+  'cd /data; touch log; n=$(tail -n 1 log); [ -n "$n" ] || n=0',
+  'echo "began at $n" >> starts',
+  'while true; do n=$((n+1)); echo $n >> log; sync -d log; sleep 0.5; done',
+].join('\n')
+
 const of = (apiVersion: string, kind: string, name: string, rest: object): object => ({
   apiVersion,
   kind,
   metadata: { name },
   ...rest,
 })
+
+/** StatefulSet `db`, each of whose two pods writes into its volume. */
+function database(): object {
+  const labels = { app: 'db' }
+  const container = {
+    ...{ name: 'main', image: shellImage, command: ['sh', '-c', writing] },
+    volumeMounts: [{ name: 'data', mountPath: '/data' }],
+    readinessProbe: { exec: { command: ['sh', '-c', 'test -s /data/log'] }, periodSeconds: 2 },
+  }
+  const claim = {
+    ...{ accessModes: ['ReadWriteOnce'], storageClassName: storageClasses.late },
+    resources: { requests: { storage: '64Mi' } },
+  }
+  const items = [
+    of('v1', 'Service', 'db', { spec: { clusterIP: 'None', selector: labels, ports: [{ name: 'db', port: 5432 }] } }),
+    of('apps/v1', 'StatefulSet', 'db', {
+      spec: {
+        ...{ serviceName: 'db', replicas: 2, selector: { matchLabels: labels } },
+        template: { metadata: { labels }, spec: { terminationGracePeriodSeconds: 1, containers: [container] } },
+        volumeClaimTemplates: [{ metadata: { name: 'data' }, spec: claim }],
+      },
+    }),
+  ]
+  return { apiVersion: 'v1', kind: 'List', items }
+}
 
 endLabAfterAll()
 
@@ -52,12 +94,18 @@ describe('twenty applications that ran in a member before kcp', function () {
   let id = ''
 
   before(async function () {
-    this.timeout(900_000)
+    this.timeout(30 * 60_000) // a cold cache builds the programs of the storage first
     await needsNodes(this)
     clusters = await lab()
     old = clusters.east
-    installation = stack.use(await installWithoutHost(clusters))
+    await storageOfLab()
+    installation = stack.use(await installWithoutHost(clusters, ['--gateway-image', kcpImage]))
+    const volumes = { default: 'Copy', retainSeconds: 5 }
+    await kubectl(installation.admin, ['apply', '-f', '-'], {
+      input: of('kcp.dev/v1alpha1', 'Placement', 'volumes', { spec: { volumes } }),
+    })
     for (const member of [clusters.east, clusters.west]) {
+      await importKcp(member)
       await member.kubectl(['apply', '-f', '-'], { input: widgetDefinition() })
       await installation.join(member, 'Flat', ['--export', 'widgets.example.com'])
       const exportedAPIs = [{ group: 'example.com', resource: 'widgets', move: 'BreakBeforeMake' }]
@@ -84,8 +132,7 @@ describe('twenty applications that ran in a member before kcp', function () {
       } else if (index % 4 === 2) {
         await using helm = await createHelm(name)
         await helm.run(old.kubeconfig, 'install', 'web', chart)
-      } else if (index % 4 === 3)
-        await old.kubectl(['apply', '-n', name, '-f', '-'], { input: database({ withClaims: false }) })
+      } else if (index % 4 === 3) await old.kubectl(['apply', '-n', name, '-f', '-'], { input: database() })
       else {
         await old.kubectl(['apply', '-n', name, '-f', '-'], { input: list(index) })
       }
@@ -133,6 +180,23 @@ describe('twenty applications that ran in a member before kcp', function () {
         return `${metadata.namespace}/${metadata.name} ${metadata.uid} ${restarts.join()}`
       })
       .sort()
+  }
+  const databases = names.filter((_, index) => isDatabase(index))
+  /** What the pods of all databases have written: that no line is lost, and how often each pod has started. */
+  const expectWritten = async (starts: number): Promise<void> => {
+    for (const namespace of databases)
+      for (const pod of ['db-0', 'db-1']) {
+        const read = async (file: string): Promise<string[]> =>
+          (await kubectl(alice, ['exec', '-n', namespace, pod, '--', 'cat', `/data/${file}`])).stdout
+            .trimEnd()
+            .split('\n')
+        // The last line may be written just now.
+        const lines = (await read('log')).slice(0, -1)
+        const wrong = lines.findIndex((line, index) => Number(line) !== index + 1)
+        expect(wrong, `${namespace}/${pod}: the number in line ${wrong + 1} is ${lines[wrong] ?? ''}`).to.equal(-1)
+        expect(lines.length).to.be.greaterThan(10)
+        expect(await read('starts'), `${namespace}/${pod}`).to.have.length(starts)
+      }
   }
   const loads = async (of = ['app-0', 'app-1', 'app-2']): Promise<Load[]> => {
     const started: Load[] = []
@@ -189,6 +253,7 @@ describe('twenty applications that ran in a member before kcp', function () {
     await untilShown()
     await expectNoFailure(running)
     expect(await podsIn(old.kubeconfig)).to.deep.equal(before)
+    await expectWritten(1)
   })
 
   it('are given back under load, with nothing of kcp left', async () => {
@@ -198,27 +263,37 @@ describe('twenty applications that ran in a member before kcp', function () {
     await expectNoFailure(running)
     expect(await podsIn(old.kubeconfig)).to.deep.equal(before)
     for (const name of names) {
-      const { stdout } = await old.kubectl(['get', 'all,cm,sa,controllerrevisions,widgets', '-n', name, '-o', 'yaml'])
+      const { stdout } = await old.kubectl([
+        'get',
+        'all,cm,sa,pvc,controllerrevisions,widgets',
+        '-n',
+        name,
+        '-o',
+        'yaml',
+      ])
       const namespace = await old.kubectl(['get', `ns/${name}`, '-o', 'yaml'])
       expect(`${stdout}${namespace.stdout}`, name).not.to.contain('kcp.dev/')
     }
   })
 
-  it('are adopted again, move under load, and the member is removed', async () => {
+  it('are adopted again, move under load with their volumes, and the member is removed', async function () {
+    this.timeout(30 * 60_000)
     await adoptAll('Adopt', 'Adopted')
-    const running = await loads()
+    const loaded = ['app-0', 'app-1', 'app-2']
+    const running = await loads(loaded)
     await kubectl(alice, ['annotate', 'namespace', ...names, 'kcp.dev/clusters=west'])
-    const kinds = 'deployments,statefulsets,cronjobs,widgets'
-    const path = 'jsonpath={range .items[*]}{.metadata.annotations.kcp\\.dev/placed-on}{"\\n"}{end}'
-    const serving = async (): Promise<boolean> => {
-      const { stdout } = await kubectl(alice, ['get', kinds, '-A', '-o', path])
-      return stdout
-        .trim()
-        .split('\n')
-        .every((text) => text.includes('"west":{"state":"Serving"'))
+    const path =
+      'jsonpath={range .items[*]}{.metadata.namespace}{" "}{.metadata.annotations.kcp\\.dev/placed-on}{"\\n"}{end}'
+    const serving = (among: readonly string[]) => async (): Promise<boolean> => {
+      const { stdout } = await kubectl(alice, ['get', 'deployments,statefulsets,cronjobs,widgets', '-A', '-o', path])
+      const lines = stdout.split('\n').filter((line) => among.includes(line.slice(0, line.indexOf(' '))))
+      return lines.length >= among.length && lines.every((text) => text.includes('"west":{"state":"Serving"'))
     }
-    await waitFor(serving, { what: 'all workloads to serve in west', ...within })
+    // When the last workload has left a namespace, the old member gets it back, with a Service that leads nowhere.
+    await waitFor(serving(loaded), { what: 'the applications under load to serve in west', ...within })
     await expectNoFailure(running)
+    await waitFor(serving(names), { what: 'all workloads to serve in west', ...within, deadlineMs: 900_000 })
+    await expectWritten(2)
     await runKcp(['drain', old.name, '--wait', '--timeout', '300', ...installation.flags], { timeoutMs: 320_000 })
     await kubectl(installation.admin, ['delete', `membercluster/${old.name}`, '--timeout=120s'])
     expect(await podsIn(old.kubeconfig)).to.deep.equal([])

@@ -2,9 +2,11 @@
 import { LRUCache } from 'lru-cache'
 import { clusterIdOf, type ClusterId } from '#apimachinery/meta/index.ts'
 import type { PodSecurityLevel } from '#apimachinery/pod-security/index.ts'
-import type { DeepReadonly, KubeClient } from '#client/index.ts'
+import { parseKey, type DeepReadonly, type KubeClient } from '#client/index.ts'
 import {
+  adoptedNamespace,
   defaultPodSecurity,
+  downstreamNamespace,
   type LogicalCluster,
   logicalClusters,
   type MemberCluster,
@@ -230,8 +232,12 @@ async function syncMemberGateway(
         ...status?.gateway,
         clusterIds: [...placed.clustersIn(metadata.name)].flatMap((cluster) => upstream.ids.idOf(cluster) ?? []),
       }))
-  const onPeers = (listener: () => void): (() => void) => {
+  const namespaces = (): Record<string, string> => usualNames(upstream, name)
+  const onChange = (listener: () => void): (() => void) => {
     const ends = [
+      upstream.informers.namespaces.onChange(({ before, after }) => {
+        if ([before, after].some((one) => adoptedNamespace(one)?.member === name)) listener()
+      }),
       placed.onChange((member) => {
         if (member !== name) listener()
       }),
@@ -250,11 +256,24 @@ async function syncMemberGateway(
     image,
     ...(gatewayAddress !== undefined && { address: gatewayAddress }),
     peers,
-    onPeers,
+    namespaces,
+    onChange,
     // Without the scheduler's decisions, the gateways would be configured as if no logical cluster were in any member.
     synced: (until) => upstream.synced(until),
     report: gatewayReported,
     log: log.with({ member: name }),
     signal,
   })
+}
+
+/** The namespaces that logical clusters have adopted from the member: the usual name for each name there. */
+function usualNames({ adoptedNamespaces, informers, ids }: Upstream, member: string): Record<string, string> {
+  const names: Record<string, string> = {}
+  for (const key of adoptedNamespaces.keysOf(member)) {
+    const { cluster = '', name } = parseKey(key)
+    const id = ids.idOf(cluster)
+    const record = adoptedNamespace(informers.namespaces.store.get(key))
+    if (id !== undefined && record !== undefined) names[record.namespace] = downstreamNamespace(id, name)
+  }
+  return names
 }

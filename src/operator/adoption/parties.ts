@@ -63,11 +63,6 @@ export function partiesOf(
   if (parseDownstreamNamespace(memberNamespace) !== undefined)
     return obstacle('Refused', `namespace "${memberNamespace}" has a name as kcp makes them for logical clusters`)
   const { type: serviceNetwork = 'None' } = member.spec?.serviceNetwork ?? {}
-  if (serviceNetwork === 'Gateway')
-    return obstacle(
-      'Refused',
-      `member cluster "${name}" has service network Gateway, whose gateways do not know namespaces with names of their own`,
-    )
   const downstream = clientOf(name)
   if (downstream === undefined) return obstacle('Unreachable', `member cluster "${name}" is not connected`)
   const { annotationPrefixes = [], exportedAPIs = [] } = member.spec ?? {}

@@ -1,10 +1,11 @@
 import { expect } from 'chai'
 import { gatewayListenerPorts, maxGatewayPortsPerCluster } from '#crds/index.ts'
-import { GatewayPorts } from './gateway-ports.ts'
+import { GatewayPorts, type CountedSlice } from './gateway-ports.ts'
 
-const slice = (name: string, namespace = 'aaaaaaaaaa-default'): { namespace: string; name: string } => ({
+const slice = (name: string, usualNamespace = 'aaaaaaaaaa-default', namespace = usualNamespace): CountedSlice => ({
   namespace,
   name,
+  usualNamespace,
 })
 
 describe('the ports of a gateway', () => {
@@ -22,7 +23,7 @@ describe('the ports of a gateway', () => {
     ports.load({
       apiVersion: 'discovery.k8s.io/v1',
       kind: 'EndpointSlice',
-      metadata: { ...slice('web'), annotations: { 'kcp.dev/gateway-target': '{}' } },
+      metadata: { name: 'web', namespace: 'aaaaaaaaaa-default', annotations: { 'kcp.dev/gateway-target': '{}' } },
       ports: [{ name: 'http', port: 10_000 }],
     })
     expect(ports.portFor(slice('web'), 'http')).to.equal(10_000)
@@ -40,6 +41,7 @@ describe('the ports of a gateway', () => {
     const ports = new GatewayPorts(() => nowMs)
     for (let i = 0; i < maxGatewayPortsPerCluster; i++) ports.portFor(slice(`s${i}`), 'http')
     expect(ports.portFor(slice('more'), 'http')).to.equal(undefined)
+    expect(ports.portFor(slice('more', 'aaaaaaaaaa-shop', 'shop'), 'http'), 'an adopted namespace').to.equal(undefined)
     expect(ports.portFor(slice('web', 'bbbbbbbbbb-default'), 'http')).to.be.a('number')
     ports.release(slice('s0'))
     expect(ports.portFor(slice('more'), 'http')).to.be.a('number')

@@ -1,12 +1,29 @@
 // The ports of the gateway in a member at which pods reach Services of other members. Only the EndpointSlices in the
 // member say which port leads to which Service, so the syncer reads them when it starts.
-import { gatewayListenerPorts, gatewayTargetAnnotation, maxGatewayPortsPerCluster } from '#crds/index.ts'
+import {
+  gatewayListenerPorts,
+  gatewayTargetAnnotation,
+  maxGatewayPortsPerCluster,
+  parseAnnotation,
+} from '#crds/index.ts'
 import type { CachedObject } from './resources.ts'
 
 /** A slice by its namespace and name in the member. */
 export interface SliceName {
   readonly namespace: string
   readonly name: string
+}
+
+/** A slice whose ports count for a logical cluster. */
+export interface CountedSlice extends SliceName {
+  /** The usual name of its namespace, ID-NAME. */
+  readonly usualNamespace: string
+}
+
+interface TakenPorts {
+  readonly clusterId: string
+  /** By port name of the slice. */
+  readonly ports: Map<string, number>
 }
 
 /**
@@ -18,8 +35,8 @@ const listensAfterMs = 2000
 export class GatewayPorts {
   readonly #now: () => number
   readonly #owners = new Map<number, string>()
-  /** By slice (keyOf): the port of the gateway for each port name of the slice. */
-  readonly #slices = new Map<string, Map<string, number>>()
+  /** By slice (keyOf). */
+  readonly #slices = new Map<string, TakenPorts>()
   /** Number of ports by the id of the logical cluster. */
   readonly #counts = new Map<string, number>()
   /** By slice (keyOf): its present ports as text, and when it first had them (`now`). */
@@ -35,17 +52,19 @@ export class GatewayPorts {
   load(slice: CachedObject): void {
     const { namespace = '', name = '', annotations } = slice.metadata
     if (annotations?.[gatewayTargetAnnotation] === undefined) return
+    const { namespace: target } = parseAnnotation(slice, gatewayTargetAnnotation)
+    const usualNamespace = typeof target === 'string' ? target : namespace
     const ports = (slice['ports'] ?? []) as readonly { readonly name?: string; readonly port?: number }[]
     for (const { name: portName = '', port } of ports)
-      if (port !== undefined && !this.#owners.has(port)) this.#take({ namespace, name }, portName, port)
+      if (port !== undefined && !this.#owners.has(port)) this.#take({ namespace, name, usualNamespace }, portName, port)
   }
 
   /**
    * The gateway's port for one port of a slice; it stays the same while the slice exists. Undefined: no port is left,
    * or the logical cluster has maxGatewayPortsPerCluster already.
    */
-  portFor(slice: SliceName, portName: string): number | undefined {
-    const known = this.#slices.get(keyOf(slice))?.get(portName)
+  portFor(slice: CountedSlice, portName: string): number | undefined {
+    const known = this.#slices.get(keyOf(slice))?.ports.get(portName)
     if (known !== undefined) return known
     if ((this.#counts.get(clusterOf(slice)) ?? 0) >= maxGatewayPortsPerCluster) return undefined
     const { first, last }: Readonly<Record<'first' | 'last', number>> = gatewayListenerPorts
@@ -79,21 +98,23 @@ export class GatewayPorts {
   release(slice: SliceName): void {
     const key = keyOf(slice)
     this.#writtenAt.delete(key)
-    const ports = this.#slices.get(key)
-    if (ports === undefined) return
+    const taken = this.#slices.get(key)
+    if (taken === undefined) return
+    const { clusterId, ports } = taken
     this.#slices.delete(key)
     for (const port of ports.values()) this.#owners.delete(port)
-    const left = (this.#counts.get(clusterOf(slice)) ?? 0) - ports.size
-    if (left > 0) this.#counts.set(clusterOf(slice), left)
-    else this.#counts.delete(clusterOf(slice))
+    const left = (this.#counts.get(clusterId) ?? 0) - ports.size
+    if (left > 0) this.#counts.set(clusterId, left)
+    else this.#counts.delete(clusterId)
   }
 
-  #take(slice: SliceName, portName: string, port: number): void {
+  #take(slice: CountedSlice, portName: string, port: number): void {
     const key = keyOf(slice)
     this.#owners.set(port, key)
-    const ports = this.#slices.get(key) ?? new Map<string, number>()
-    this.#slices.set(key, ports.set(portName, port))
-    this.#counts.set(clusterOf(slice), (this.#counts.get(clusterOf(slice)) ?? 0) + 1)
+    const taken = this.#slices.get(key) ?? { clusterId: clusterOf(slice), ports: new Map<string, number>() }
+    taken.ports.set(portName, port)
+    this.#slices.set(key, taken)
+    this.#counts.set(taken.clusterId, (this.#counts.get(taken.clusterId) ?? 0) + 1)
     if (port >= this.#next) this.#next = port === gatewayListenerPorts.last ? gatewayListenerPorts.first : port + 1
   }
 }
@@ -111,6 +132,6 @@ function keyOf({ namespace, name }: SliceName): string {
   return `${namespace}/${name}`
 }
 
-function clusterOf({ namespace }: SliceName): string {
-  return namespace.slice(0, 10)
+function clusterOf({ usualNamespace }: CountedSlice): string {
+  return usualNamespace.slice(0, 10)
 }

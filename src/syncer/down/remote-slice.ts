@@ -4,6 +4,7 @@ import { tolerate } from '#apimachinery/status/index.ts'
 import {
   clusterSetServiceName,
   crossesGateways,
+  downstreamNamespace,
   memberAnnotation,
   memberParts,
   reachabilityOf,
@@ -48,14 +49,16 @@ async function writeRemote(
   const { gateway } = context
   if (clusterId === undefined) return
   const name = nameHere(reconcile)
+  // In other members, an adopted namespace has its usual name.
+  const usualNamespace = downstreamNamespace(clusterId, reconcile.namespace)
   const owner = ownerCluster(reconcile, clusterId)
   const desired =
     gateway === undefined
       ? remoteSliceDown(source, owner, name, { isExported: hasExport(reconcile, source) })
       : remoteSliceThroughGateway(source, owner, name, {
-          target: { namespace, service: source.metadata.labels?.[serviceNameLabel] ?? '' },
+          target: { namespace: usualNamespace, service: source.metadata.labels?.[serviceNameLabel] ?? '' },
           addresses: gatewayAddresses(context, source['addressType']),
-          portFor: (port) => gateway.portFor({ namespace, name }, port),
+          portFor: (port) => gateway.portFor({ namespace, name, usualNamespace }, port),
           live: current,
         })
   const waitMs = gateway?.listensInMs({ namespace, name }, desired, current) ?? 0

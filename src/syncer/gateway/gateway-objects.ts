@@ -4,6 +4,7 @@ import type { DeepReadonly } from '#client/index.ts'
 import {
   contentHash,
   gatewayHealthPort,
+  gatewayNamespacesName,
   gatewayPeerLabel,
   gatewayPort,
   managedLabel,
@@ -87,4 +88,10 @@ export function peerObject({ name: member, address = '', certificates = [], clus
     },
     data: { address, certificates: certificates.join('\n'), clusters: clusterIds.toSorted().join('\n') },
   }
+}
+
+/** The object that tells the gateway about the adopted namespaces of its member: the usual name for each name there. */
+export function namespacesObject(namespaces: Readonly<Record<string, string>>): KubeObject {
+  const metadata = { name: gatewayNamespacesName, namespace: systemNamespace, labels }
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { ...namespaces } }
 }

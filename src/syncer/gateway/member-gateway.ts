@@ -6,6 +6,7 @@ import { tolerate } from '#apimachinery/status/index.ts'
 import { childSignal, systemClock, type Clock } from '#async/index.ts'
 import type { DeepReadonly, KubeClient } from '#client/index.ts'
 import {
+  gatewayNamespacesName,
   gatewayPeerLabel,
   memberAnnotation,
   memberParts,
@@ -18,7 +19,7 @@ import type { Logger } from '#telemetry/index.ts'
 import { gvrs } from '#syncer/context/resources.ts'
 import { findGatewayAddress } from './gateway-address.ts'
 import { identityOf, nextIdentity, secretData, type GatewayIdentity } from './gateway-identity.ts'
-import { gatewayObjects, peerObject, type GatewayPeer } from './gateway-objects.ts'
+import { gatewayObjects, namespacesObject, peerObject, type GatewayPeer } from './gateway-objects.ts'
 
 const resources: Readonly<Record<string, GroupVersionResource>> = {
   Deployment: gvrs.deployments,
@@ -26,6 +27,7 @@ const resources: Readonly<Record<string, GroupVersionResource>> = {
 }
 const name = memberParts.gateway
 const key = { namespace: systemNamespace, name }
+const namespacesKey = { namespace: systemNamespace, name: gatewayNamespacesName }
 
 export interface MemberGatewayOptions {
   readonly memberName: string
@@ -36,9 +38,11 @@ export interface MemberGatewayOptions {
   readonly address?: string
   /** The other members with gateways. */
   readonly peers: () => readonly GatewayPeer[]
-  /** Calls the listener when the peers change. Returns the function that ends this. */
-  readonly onPeers: (listener: () => void) => () => void
-  /** Resolves when the peers are known. */
+  /** The adopted namespaces of the member: the usual name for each name there. */
+  readonly namespaces: () => Readonly<Record<string, string>>
+  /** Calls the listener when the peers or the namespaces change. Returns the function that ends this. */
+  readonly onChange: (listener: () => void) => () => void
+  /** Resolves when the peers and the namespaces are known. */
   readonly synced: (signal: AbortSignal) => Promise<void>
   readonly report: (report: GatewayReport) => void
   readonly log: Logger
@@ -49,14 +53,14 @@ export interface MemberGatewayOptions {
 /** Seconds between reconciles: when it works, and while it does not. */
 const workingSeconds = 60
 const waitingSeconds = 2
-/** Changes of the peers within this time are one write, milliseconds. */
+/** Changes of the peers and the namespaces within this time are one write, milliseconds. */
 const gatherMs = 200
 
 /** Starts the gateway and reports its state. Errors of the member are reported, and the reconcile is repeated. */
 export function startMemberGateway(options: MemberGatewayOptions): AsyncDisposable {
   const life = childSignal(options.signal)
   const queue = createKeyQueue({ maxMs: 10_000 })
-  const end = options.onPeers(() => queue.addAfter(name, gatherMs))
+  const end = options.onChange(() => queue.addAfter(name, gatherMs))
   const gateway = new MemberGateway(options)
   queue.add(name)
   const done = runController({
@@ -82,6 +86,7 @@ export function startMemberGateway(options: MemberGatewayOptions): AsyncDisposab
 export async function removeMemberGateway(member: KubeClient, signal: AbortSignal): Promise<void> {
   if ((await member.tryGet(gvrs.deployments, key, { signal })) === undefined) return
   for (const gvr of [gvrs.services, gvrs.secrets]) await member.delete(gvr, key, { signal }).catch(tolerate('NotFound'))
+  await member.delete(gvrs.configmaps, namespacesKey, { signal }).catch(tolerate('NotFound'))
   for (const { metadata } of await peersIn(member, signal))
     await member
       .delete(gvrs.configmaps, { namespace: systemNamespace, name: metadata.name ?? '' }, { signal })
@@ -122,7 +127,9 @@ class MemberGateway {
       return { problem: { reason: 'JoinAgain', message } }
     }
     const { current, next } = await this.#ensureIdentity(signal)
+    await this.#options.synced(signal)
     await this.#tellPeers(signal)
+    await this.#tellNamespaces(signal)
     const applied = new Map<string, KubeObject>()
     for (const object of gatewayObjects(image)) {
       const gvr = resources[object.kind] ?? gvrs.services
@@ -156,8 +163,7 @@ class MemberGateway {
   }
 
   async #tellPeers(signal: AbortSignal): Promise<void> {
-    const { member, synced } = this.#options
-    await synced(signal)
+    const { member } = this.#options
     const known = new Map((await peersIn(member, signal)).map((object) => [object.metadata.name ?? '', object]))
     for (const peer of this.#options.peers()) {
       const desired = peerObject(peer)
@@ -170,6 +176,14 @@ class MemberGateway {
       await member
         .delete(gvrs.configmaps, { namespace: systemNamespace, name: gone }, { signal })
         .catch(tolerate('NotFound'))
+  }
+
+  async #tellNamespaces(signal: AbortSignal): Promise<void> {
+    const { member, namespaces } = this.#options
+    const current = await member.tryGet<KubeObject>(gvrs.configmaps, namespacesKey, { signal })
+    const desired = namespacesObject(namespaces())
+    if (isDeepStrictEqual(current?.['data'] ?? {}, desired['data'])) return
+    await this.#apply(gvrs.configmaps, desired, signal)
   }
 
   async #apply(gvr: GroupVersionResource, object: KubeObject, signal: AbortSignal): Promise<KubeObject> {

@@ -6,6 +6,7 @@ import { openHostileConnections } from './hostile-connections.ts'
 import { expect } from 'chai'
 import { systemClock } from '#async/index.ts'
 import { createMetrics, silentLogger } from '#telemetry/index.ts'
+import { AdoptedNamespaces } from '#gateway/adopted-namespaces.ts'
 import { ConnectionLimits } from '#gateway/connection-limits.ts'
 import { Connections } from '#gateway/connections.ts'
 import { createGatewayMetrics } from '#gateway/gateway-metrics.ts'
@@ -13,7 +14,7 @@ import { parseIdentity, type Identity } from '#gateway/identity.ts'
 import { PeerDialer } from '#gateway/peer-dialer.ts'
 import { listenForPeers, type PeerServer } from '#gateway/peer-server.ts'
 import { peerOf, Peers } from '#gateway/peers.ts'
-import { PodAddresses, type PodRecord } from '#gateway/pod-addresses.ts'
+import { PodAddresses, type TenantPod } from '#gateway/pod-addresses.ts'
 import { ServiceEndpoints } from '#gateway/service-endpoints.ts'
 
 const acme = 'acmeacme22'
@@ -50,7 +51,7 @@ async function gateway(
     maxPerCluster = 100,
     find = () => Promise.resolve(undefined),
     idleMs = 60_000,
-  }: { maxPerCluster?: number; find?: (address: string) => Promise<PodRecord | undefined>; idleMs?: number } = {},
+  }: { maxPerCluster?: number; find?: (address: string) => Promise<TenantPod | undefined>; idleMs?: number } = {},
 ): Promise<Side> {
   const identity = await identityOf(name)
   const refused: string[] = []
@@ -68,7 +69,17 @@ async function gateway(
   dialer.use(identity.context)
   const peers = new Peers()
   const limits = new ConnectionLimits({ maxConnections: 1000, maxPerCluster })
-  const connections = new Connections({ limits, pods, peers, dialer, endpoints, metrics, log: silentLogger, idleMs })
+  const connections = new Connections({
+    limits,
+    pods,
+    peers,
+    dialer,
+    endpoints,
+    namespaces: new AdoptedNamespaces(),
+    metrics,
+    log: silentLogger,
+    idleMs,
+  })
   const server = await listenForPeers({
     identity,
     port: 0,
@@ -232,7 +243,12 @@ describe('connections between two gateways', () => {
     early.write('x')
     await once(early, 'data')
     const code = codeOf(early)
-    east.pods.set(undefined, { pod: `${bob}-shop/late`, clusterId: bob, addresses: ['127.0.0.1'] })
+    east.pods.set(undefined, {
+      pod: `${bob}-shop/late`,
+      namespace: `${bob}-shop`,
+      clusterId: bob,
+      addresses: ['127.0.0.1'],
+    })
     expect(await code).to.equal('ECONNRESET')
     expect(await codeOf(dial())).to.equal('ECONNRESET')
     expect(east.refused).to.deep.equal(['outgoing foreign-pod'])

@@ -5,6 +5,7 @@ import type { GatewayIdentity } from '#syncer/gateway/gateway-identity.ts'
 import { freePort, waitFor, type ManagedProcess } from '#test/support/index.ts'
 import {
   acme,
+  addNamespace,
   addPod,
   addRemoteSlice,
   responseOn,
@@ -26,6 +27,7 @@ import {
   setLocalSlice,
   someBytes,
   startGatewayOf,
+  tellOfNamespaces,
   tellOfPeer,
   untilAnswer,
   type PlayedMember,
@@ -34,7 +36,7 @@ import {
 const mebibyte = 1024 * 1024
 /** --max-connections-per-logical-cluster of the gateway of west. */
 const maxPerCluster = 6
-const addresses = { acme: '127.0.12.1', bob: '127.0.12.2', late: '127.0.12.3' }
+const addresses = { acme: '127.0.12.1', bob: '127.0.12.2', late: '127.0.12.3', adopted: '127.0.12.4' }
 
 describe('gateways of two members', function () {
   this.timeout(60_000)
@@ -110,6 +112,41 @@ describe('gateways of two members', function () {
     const port = await offer('reset', (socket) => {
       socket.once('data', () => socket.resetAndDestroy())
     })
+    await untilAnswer(port, 'ECONNRESET')
+  })
+
+  it('reach adopted namespaces by their usual names, and know their pods, while the syncers say so', async () => {
+    const [usual, there] = [`${acme}-blog`, 'blog']
+    for (const name of [usual, 'press', 'theirs']) await addNamespace(east, name)
+    await addNamespace(west, there)
+    const slice = { clusterId: acme, service: 'adopted', usual }
+    const podPort = await listenAsPod(west.address, echo, stack)
+    await setLocalSlice(west, { ...slice, namespace: there, port: podPort }, { hasPod: true })
+    const port = await freePort('0.0.0.0')
+    await addRemoteSlice(east, west, { ...slice, namespace: usual, port })
+    await untilAnswer(port, 'ECONNRESET')
+    await tellOfNamespaces(west, { [there]: usual, 'kcp-system': 'default' })
+    await untilAnswer(port, 'hello')
+
+    // In the member of the client, too, the namespace may have another name; and it may be of another logical cluster.
+    await addPod(east, { clusterId: bob, namespace: 'press', name: 'client', address: addresses.adopted })
+    const own = await freePort('0.0.0.0')
+    await addRemoteSlice(east, west, { ...slice, service: 'own', namespace: 'theirs', port: own })
+    await setLocalSlice(west, { ...slice, service: 'own', namespace: there, port: podPort }, { hasPod: true })
+    expect(await ask(port, addresses.adopted)).to.equal('hello')
+    expect(await ask(own)).to.equal('ECONNREFUSED')
+    await tellOfNamespaces(east, { press: `${bob}-press`, theirs: `${acme}-other` })
+    await waitFor(async () => (await ask(port, addresses.adopted)) === 'ECONNRESET', {
+      what: 'the pod to be known as one of another logical cluster',
+      deadlineMs: 15_000,
+    })
+    expect(await ask(own), 'a slice that leads into another namespace').to.equal('ECONNREFUSED')
+    await tellOfNamespaces(east, { press: `${bob}-press`, theirs: usual })
+    await untilAnswer(own, 'hello')
+
+    await tellOfNamespaces(east, {})
+    await untilAnswer(own, 'ECONNREFUSED')
+    await tellOfNamespaces(west, {})
     await untilAnswer(port, 'ECONNRESET')
   })
 

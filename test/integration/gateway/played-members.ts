@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { clusterIdOf, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { nextIdentity, secretData, type GatewayIdentity } from '#syncer/gateway/gateway-identity.ts'
-import { peerObject } from '#syncer/gateway/gateway-objects.ts'
+import { namespacesObject, peerObject } from '#syncer/gateway/gateway-objects.ts'
 import { gvrs } from '#syncer/context/resources.ts'
 import { freePort, startCluster, startKcp, waitFor, type ManagedProcess } from '#test/support/index.ts'
 import { clientOf } from '#test/integration/syncer/ordinary-upstream.ts'
@@ -97,8 +97,24 @@ export async function forgetPeer({ client }: PlayedMember, peer: PlayedMember): 
   await client.delete(gvrs.configmaps, { name, namespace }, { signal })
 }
 
+/** Tells the gateway of `member` the usual names of namespaces that have other names there. */
+export async function tellOfNamespaces(
+  { client }: PlayedMember,
+  names: Readonly<Record<string, string>>,
+): Promise<void> {
+  await apply(client, gvrs.configmaps, namespacesObject(names))
+}
+
+export async function addNamespace({ client }: PlayedMember, name: string): Promise<void> {
+  await apply(client, gvrs.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
+}
+
 export interface PlayedSlice {
   readonly clusterId: string
+  /** In the member. Default: ID-shop. */
+  readonly namespace?: string
+  /** The usual name of the namespace. Default: ID-shop. */
+  readonly usual?: string
   readonly service: string
   readonly port: number
 }
@@ -107,9 +123,8 @@ export interface PlayedSlice {
 export async function addRemoteSlice(
   { client, address }: PlayedMember,
   from: PlayedMember,
-  { clusterId, service, port }: PlayedSlice,
+  { clusterId, namespace = `${clusterId}-shop`, usual = `${clusterId}-shop`, service, port }: PlayedSlice,
 ): Promise<void> {
-  const namespace = `${clusterId}-shop`
   await apply(client, slices, {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
@@ -123,7 +138,7 @@ export async function addRemoteSlice(
         'kcp.dev/member': from.name,
       },
       annotations: {
-        'kcp.dev/gateway-target': JSON.stringify({ namespace, service }),
+        'kcp.dev/gateway-target': JSON.stringify({ namespace: usual, service }),
       },
     },
     addressType: 'IPv4',
@@ -143,10 +158,9 @@ export async function removeRemoteSlice(
 /** The pods of a Service of the member: one at its address, or none. */
 export async function setLocalSlice(
   { client, address }: PlayedMember,
-  { clusterId, service, port }: PlayedSlice,
+  { clusterId, namespace = `${clusterId}-shop`, service, port }: PlayedSlice,
   { hasPod }: { readonly hasPod: boolean },
 ): Promise<void> {
-  const namespace = `${clusterId}-shop`
   const targetRef = { kind: 'Pod', namespace, name: service }
   await apply(client, slices, {
     apiVersion: 'discovery.k8s.io/v1',
@@ -169,9 +183,14 @@ export async function setLocalSlice(
 /** A pod with this address. */
 export async function addPod(
   { client }: PlayedMember,
-  { clusterId, name, address }: { readonly clusterId: string; readonly name: string; readonly address: string },
+  {
+    clusterId,
+    namespace = `${clusterId}-shop`,
+    name,
+    address,
+  }: Pick<PlayedSlice, 'clusterId' | 'namespace'> & { readonly name: string; readonly address: string },
 ): Promise<void> {
-  const ref = { namespace: `${clusterId}-shop`, name }
+  const ref = { namespace, name }
   await client.create(
     gvrs.pods,
     {

@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { clusterIdOf, type KubeObject } from '#apimachinery/meta/index.ts'
 import { memberControllers } from '#cli/roles/member-controllers.ts'
 import { loadKubeconfig, type KubeClient } from '#client/index.ts'
-import { kcpCrds, memberClusters, type MemberCluster } from '#crds/index.ts'
+import { adoptions, isConditionTrue, kcpCrds, memberClusters, type Adoption, type MemberCluster } from '#crds/index.ts'
 import { ensureCrds, startOperator } from '#operator/index.ts'
 import { joinMember } from '#syncer/index.ts'
 import { createLogger } from '#telemetry/index.ts'
@@ -61,7 +61,12 @@ describe('members with gateways', function () {
         signal,
       })
     ).items
-  const application = async (name: string, clusters: string, service: object = {}): Promise<void> => {
+  const application = async (
+    name: string,
+    clusters: string,
+    service: object = {},
+    space: string = namespace,
+  ): Promise<void> => {
     const labels = { app: name }
     const template = { metadata: { labels }, spec: { containers: [{ name, image: 'example/web:1' }] } }
     await up.create(
@@ -69,7 +74,7 @@ describe('members with gateways', function () {
       {
         apiVersion: 'v1',
         kind: 'Service',
-        metadata: { name, namespace },
+        metadata: { name, namespace: space },
         spec: { selector: labels, ports: [{ name: 'http', port: 80, targetPort: 8080 }], ...service },
       },
       { signal },
@@ -79,7 +84,7 @@ describe('members with gateways', function () {
       {
         apiVersion: 'apps/v1',
         kind: 'Deployment',
-        metadata: { name, namespace, annotations: { 'kcp.dev/clusters': clusters } },
+        metadata: { name, namespace: space, annotations: { 'kcp.dev/clusters': clusters } },
         spec: { replicas: 2, selector: { matchLabels: labels }, template },
       },
       { signal },
@@ -237,12 +242,76 @@ describe('members with gateways', function () {
     await until('serving in west', () => isServing('west'))
   })
 
+  it('carry the Services of an adopted namespace, which gateways call by its usual name', async () => {
+    const old = 'legacy'
+    const usual = `${id}-${old}`
+    const labels = { app: 'old' }
+    const template = { metadata: { labels }, spec: { containers: [{ name: 'old', image: 'example/old:1' }] } }
+    const east = member('east')
+    const metadata = { name: 'old', namespace: old }
+    await east.create(
+      core('namespaces'),
+      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: old, labels: { 'kcp.dev/adoptable-by': id } } },
+      { signal },
+    )
+    const ports = [{ name: 'http', port: 80, targetPort: 8080 }]
+    await east.create(
+      core('services'),
+      { apiVersion: 'v1', kind: 'Service', metadata, spec: { selector: labels, ports } },
+      { signal },
+    )
+    await east.create(
+      deployments,
+      { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec: { selector: { matchLabels: labels }, template } },
+      { signal },
+    )
+    const spec = { member: 'east', namespace: old, logicalCluster: 'acme', mode: 'Adopt' } as const
+    await host.create(
+      adoptions,
+      { apiVersion: 'kcp.dev/v1alpha1', kind: 'Adoption', metadata: { name: 'east.legacy' }, spec },
+      { signal },
+    )
+    let told = ''
+    const isAdopted = async (): Promise<boolean> => {
+      const { status } = await host.get<Adoption>(adoptions, { name: 'east.legacy' }, { signal })
+      told = JSON.stringify(status)
+      return isConditionTrue({ status: { conditions: status?.conditions ?? [] } }, 'Adopted')
+    }
+    await until('the adoption', isAdopted).catch((error: unknown) => {
+      throw new Error(told, { cause: error })
+    })
+    const names = async (): Promise<unknown> =>
+      (
+        await east.tryGet<KubeObject>(
+          core('configmaps'),
+          { namespace: system, name: 'kcp-gateway-namespaces' },
+          { signal },
+        )
+      )?.['data']
+    await until('the name', async () => JSON.stringify(await names()) === JSON.stringify({ [old]: usual }))
+    await application('new', 'west', {}, old)
+    const targets = async (where: string, space: string): Promise<string[]> => {
+      const labelSelector = 'endpointslice.kubernetes.io/managed-by=kcp-syncer'
+      const { items } = await member(where).list<Slice>(slices, { namespace: space, labelSelector, signal })
+      return items
+        .filter(({ endpoints }) => (endpoints ?? []).length > 0)
+        .map(({ metadata }) => metadata.annotations?.['kcp.dev/gateway-target'] ?? '')
+    }
+    const leadsTo = (where: string, space: string, service: string): Promise<unknown> =>
+      until(`the way from ${where} to ${service}`, async () =>
+        (await targets(where, space)).includes(JSON.stringify({ namespace: usual, service })),
+      )
+    await leadsTo('west', usual, 'old')
+    await leadsTo('east', old, 'new')
+  })
+
   it('lose their gateway, and the others forget them, when their service network is another one', async () => {
     await setNetwork('east', { type: 'None', gatewayAddress: null })
     await until('nothing left of it', async () => {
       const left = await Promise.all([
         member('east').tryGet(deployments, { namespace: system, name: gateway }, { signal }),
         member('east').tryGet(core('secrets'), { namespace: system, name: gateway }, { signal }),
+        member('east').tryGet(core('configmaps'), { namespace: system, name: 'kcp-gateway-namespaces' }, { signal }),
       ])
       return left.every((object) => object === undefined) && (await peersIn('east')).length === 0
     })
