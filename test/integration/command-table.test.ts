@@ -241,7 +241,9 @@ describe('every command', function () {
       const flags = completionsOf(program, [...words, '--']).candidates.map(({ word }) => word)
       expect(flags, path)
         .to.include('--help')
-        .and.to.include.members(command.options.flatMap(({ long }) => long ?? []))
+        .and.to.include.members(
+          command.options.flatMap(({ long, hidden }) => (hidden || long === undefined ? [] : [long])),
+        )
       for (const { long, argChoices } of command.options) {
         if (argChoices === undefined || long === undefined) continue
         expect(completionsOf(program, [...words, long, '']).candidates.map(({ word }) => word)).to.deep.equal(

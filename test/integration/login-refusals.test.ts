@@ -1,7 +1,6 @@
 // `kcp login` against providers that lie or fail, and against pages that are not the provider's: nothing is printed for
 // kubectl, and nothing is kept.
 import { expect } from 'chai'
-import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -9,9 +8,10 @@ import http from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT, type CryptoKey, type JWK, type JWTPayload } from 'jose'
 import { CertificateAuthority, kcpProgram } from '#test/support/index.ts'
+import { runSigningIn, type Ended } from '#test/support/run-signing-in.ts'
 import { SignInBrowser } from '#test/support/sign-in-browser.ts'
 
 /** How the provider differs from a right one. */
@@ -138,13 +138,6 @@ describe('kcp login refuses', function () {
   afterEach(() => provider[Symbol.asyncDispose]())
   after(() => rmSync(folder, { recursive: true }))
 
-  interface Ended {
-    readonly code: number | null
-    readonly stdout: string
-    readonly stderr: string
-    readonly links: number
-  }
-
   const login = async (
     cache: string,
     { more = [], open }: { more?: readonly string[]; open?: (link: string) => Promise<unknown> } = {},
@@ -154,22 +147,11 @@ describe('kcp login refuses', function () {
       ...['--listen-address=127.0.0.1:0', `--token-cache-dir=${cache}`],
       ...[`--certificate-authority-data=${Buffer.from(provider.authority).toString('base64')}`, ...more],
     ]
-    const path = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`
-    const child = spawn(kcpProgram, args, { env: { ...process.env, PATH: path, HOME: folder } })
-    const browser = new SignInBrowser({ authority: provider.authority, username: '', password: '' })
-    let [stdout, stderr, links] = ['', '', 0]
-    const opened: Promise<unknown>[] = []
-    child.stdout.on('data', (part: Buffer) => (stdout += part.toString()))
-    child.stderr.on('data', (part: Buffer) => {
-      stderr += part.toString()
-      const found = [...stderr.matchAll(/browser: (http\S+)\n/g)]
-      for (const [, link = ''] of found.slice(links))
-        opened.push((open ?? ((one: string) => browser.open(one)))(link).catch(() => undefined))
-      links = found.length
-    })
-    const [code] = (await once(child, 'close')) as [number | null]
-    await Promise.all(opened)
-    return { code, stdout, stderr, links }
+    const usual = new SignInBrowser({ authority: provider.authority, username: '', password: '' })
+    const opening = open ?? ((link: string) => usual.open(link))
+    // The page may say that signing in has failed.
+    const browser = { open: (link: string) => opening(link).catch(() => undefined) }
+    return await runSigningIn(kcpProgram, args, { browser, home: folder })
   }
   const newCache = (): string => join(mkdtempSync(join(folder, 'cache-')), 'tokens')
   const kept = (cache: string): string[] => (existsSync(cache) ? readdirSync(cache) : [])
@@ -226,13 +208,10 @@ describe('kcp login refuses', function () {
     const flag = `--certificate-authority-data=${Buffer.from(other.authority).toString('base64')}`
     const args = ['login', `--oidc-issuer-url=${provider.url}`, '--oidc-client-id=kcp', flag]
     await other[Symbol.asyncDispose]()
-    const path = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`
-    const child = spawn(kcpProgram, [...args, `--token-cache-dir=${newCache()}`], {
-      env: { ...process.env, PATH: path },
+    const { code, stderr } = await runSigningIn(kcpProgram, [...args, `--token-cache-dir=${newCache()}`], {
+      home: folder,
     })
-    let stderr = ''
-    child.stderr.on('data', (part: Buffer) => (stderr += part.toString()))
-    expect((await once(child, 'close'))[0]).to.equal(1)
+    expect(code).to.equal(1)
     expect(stderr).to.match(/cannot reach https:.*--certificate-authority names the authority/)
   })
 

@@ -1,10 +1,8 @@
 // `kcp login`: kubectl signs in with two independent identity providers, through the program as people run it.
 import { expect } from 'chai'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { parse } from 'yaml'
 import { ensurePrograms, kcpProgram, runKcp } from '#test/support/index.ts'
 import {
@@ -14,6 +12,7 @@ import {
   userPassword,
   type IdentityProvider,
 } from '#test/support/identity-provider.ts'
+import { runSigningIn, type Ended } from '#test/support/run-signing-in.ts'
 import { SignInBrowser } from '#test/support/sign-in-browser.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
@@ -52,37 +51,8 @@ describe('kcp login', function () {
   })
   after(() => stack.disposeAsync())
 
-  interface Ended {
-    readonly code: number | null
-    readonly stdout: string
-    readonly stderr: string
-    /** How many links were shown. */
-    readonly links: number
-  }
-
-  /** Runs a program; each link that it shows is opened by `browser`. */
-  const run = async (
-    command: string,
-    args: readonly string[],
-    browser?: SignInBrowser,
-    input?: string,
-  ): Promise<Ended> => {
-    const path = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`
-    const child = spawn(command, args, { env: { ...process.env, PATH: path, HOME: folder, KUBECONFIG: '' } })
-    child.stdin.end(input)
-    let [stdout, stderr, links] = ['', '', 0]
-    const opened: Promise<unknown>[] = []
-    child.stdout.on('data', (part: Buffer) => (stdout += part.toString()))
-    child.stderr.on('data', (part: Buffer) => {
-      stderr += part.toString()
-      const found = [...stderr.matchAll(/browser: (http\S+)\n/g)]
-      for (const [, link = ''] of found.slice(links)) if (browser) opened.push(browser.open(link))
-      links = found.length
-    })
-    const [code] = (await once(child, 'close')) as [number | null]
-    await Promise.all(opened)
-    return { code, stdout, stderr, links }
-  }
+  const run = (command: string, args: readonly string[], browser?: SignInBrowser): Promise<Ended> =>
+    runSigningIn(command, args, { home: folder, ...(browser && { browser }) })
 
   const browserOf = ({ authority }: IdentityProvider, username = 'alice'): SignInBrowser =>
     new SignInBrowser({ authority, username, password: userPassword })

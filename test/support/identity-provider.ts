@@ -24,6 +24,8 @@ export interface IdentityProvider extends AsyncDisposable {
 
 /** The client that both providers know; it has no secret. */
 export const publicClient = 'kcp'
+/** A client that oidc-provider knows besides: of another service of the company. */
+export const otherClient = 'other'
 /** The password of every user. */
 export const userPassword = 'correct-horse'
 
@@ -111,14 +113,12 @@ function providerOf(
   const device = 'urn:ietf:params:oauth:grant-type:device_code'
   return new Provider(issuer, {
     jwks: { keys: [key] },
-    clients: [
-      {
-        ...{ client_id: publicClient, application_type: 'native', token_endpoint_auth_method: 'none' },
-        redirect_uris: ['http://localhost'],
-        grant_types: ['authorization_code', 'refresh_token', device],
-        response_types: ['code'],
-      },
-    ],
+    clients: [publicClient, otherClient].map((id) => ({
+      ...{ client_id: id, application_type: 'native', token_endpoint_auth_method: 'none' },
+      redirect_uris: ['http://localhost'],
+      grant_types: ['authorization_code', 'refresh_token', device],
+      response_types: ['code'],
+    })),
     features: { deviceFlow: { enabled: true }, devInteractions: { enabled: true } },
     // Claims of scopes are in the ID token, not only in the answer of userinfo.
     conformIdTokenClaims: false,
