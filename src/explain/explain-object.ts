@@ -19,6 +19,9 @@ import { podFindings } from './pods.ts'
 import { remedyOf } from './remedies.ts'
 import type { Surroundings } from './surroundings.ts'
 
+/** Reasons of condition AuthenticationValid. */
+const signInReasons: readonly string[] = ['IssuersInvalid', 'KeysUnreadable']
+
 /** More findings about its pods are counted. */
 const maxFindings = 10
 
@@ -26,7 +29,8 @@ const maxFindings = 10
 export function explainObject(object: SeenObject, around: Surroundings): Finding[] {
   const subject = subjectOf(object, around.cluster)
   const found = [
-    ...clusterFindings(around),
+    // Who may sign in keeps no object from its purpose.
+    ...clusterFindings(around).filter(({ reason = '' }) => !signInReasons.includes(reason)),
     ...deletionFindings(around.namespace, around.cluster),
     ...deletionFindings(object, around.cluster),
     ...placementFindings(object, subject, around),

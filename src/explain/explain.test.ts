@@ -162,6 +162,24 @@ describe('the explanation of an object', () => {
     })
   }
 
+  it('says that issuers of a logical cluster do not count, and not for each of its objects', () => {
+    const says = 'no issuer of spec.authentication counts: x'
+    const conditions = [
+      condition('Ready', 'True', 'Served'),
+      condition('AuthenticationValid', 'False', 'IssuersInvalid', says),
+    ]
+    const logicalCluster = {
+      ...{ apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name: 'acme' } },
+      status: { conditions },
+    } as SeenObject
+    const content = { cluster: 'acme', nowMs, logicalCluster, namespaces: [], members: [member('east')], events: [] }
+    expect(textOf(explainCluster({ ...content, objects: [], pods: [] }))).to.match(
+      /LogicalCluster acme: AuthenticationValid is False: no issuer[^]*correct the fields of spec.authentication/,
+    )
+    const well = deployment(placed({ east: { state: 'Serving' } }), { readyReplicas: 2 })
+    expect(explainObject(well, { cluster: 'acme', nowMs, logicalCluster }).map(({ state }) => state)).to.include('well')
+  })
+
   it('of a whole logical cluster has each problem once, and counts what is well', () => {
     const well = deployment(placed({ east: { state: 'Serving' } }), { readyReplicas: 2 })
     const content = { cluster: 'acme', nowMs, namespaces: [], members: [member('east')], events: [] }

@@ -48,7 +48,7 @@ const remedies: Readonly<Record<string, string>> = {
   NameNotAllowed: 'create it under another name',
   ParentsInvalid: 'correct spec.parentRef; kcp tree draws all logical clusters',
   ChildrenRemain: 'delete the children, or give them another parent',
-  Invalid: 'correct the fields of spec.authentication that the message names',
+  IssuersInvalid: 'correct the fields of spec.authentication that the message names',
   KeysUnreadable:
     'check the URL and certificateAuthority of the issuer in spec.authentication, and that it runs; admin: see --egress-allow',
   NamespaceMissing: 'create the namespace, or remove the entry from spec.kubeconfigs',

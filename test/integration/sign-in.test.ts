@@ -267,7 +267,7 @@ describe('sign-in with an identity provider', function () {
         trustOf(),
         trustOf({ issuer: { url: 'https://b.example', audiences: ['b'] }, claimMappings: { username } }),
       ])
-      expect(await untilReason('Invalid')).to.match(
+      expect(await untilReason('IssuersInvalid')).to.match(
         /^no issuer of spec.authentication counts: spec.authentication.jwt\[1\].claimMappings.username.expression: Invalid value: "claims.email": claims.email_verified must be used/,
       )
       expect((await as(await own.token({}), tenant)).status).to.equal(401)

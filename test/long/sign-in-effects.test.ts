@@ -171,8 +171,8 @@ describe('a change of sign-in', function () {
       '-o',
       'jsonpath={.status.conditions[?(@.type=="AuthenticationValid")].reason}',
     ]
-    const said = async (): Promise<boolean> => (await kcp.admin.kubectl(condition)).stdout === 'Invalid'
-    await waitFor(said, { what: 'condition AuthenticationValid is Invalid', deadlineMs: 30_000, intervalMs: 100 })
+    const said = async (): Promise<boolean> => (await kcp.admin.kubectl(condition)).stdout === 'IssuersInvalid'
+    await waitFor(said, { what: 'condition AuthenticationValid is IssuersInvalid', deadlineMs: 30_000, intervalMs: 100 })
     note('a mistake in spec.authentication is told', Date.now() - since)
     expect(await status(token)).to.equal(401)
     await setOwn(null)

@@ -139,7 +139,7 @@ export function conditionOf({ causes, unreadable }: IssuersState): ConditionUpda
   const type = 'AuthenticationValid'
   if (causes.length > 0) {
     const message = `no issuer of spec.authentication counts: ${causes.map(causeText).join('; ')}`
-    return { type, status: 'False', reason: 'Invalid', message: message.slice(0, maxMessage) }
+    return { type, status: 'False', reason: 'IssuersInvalid', message: message.slice(0, maxMessage) }
   }
   if (unreadable.length > 0) {
     const message = unreadable.map(unreadableText).join('; ')
