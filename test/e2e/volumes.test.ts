@@ -313,6 +313,14 @@ describe('applications that move with their volumes', function () {
       deadlineMs: 60_000,
     })
     await isWhole('common', 'deployment/writer')
+    await as('common', 'delete', 'deployment/writer', 'pvc/data')
+    await waitFor(
+      async () => {
+        const jsonpath = 'jsonpath={.items[*].spec.claimRef.namespace}'
+        return !(await clusters.west.kubectl(['get', 'pv', '-o', jsonpath])).stdout.includes(`${id}-common`)
+      },
+      { what: 'the new member to delete the volume with its claim', deadlineMs: 60_000 },
+    )
   })
 
   it('a volume is made from a snapshot of the old one where both members have the storage', async () => {

@@ -123,9 +123,12 @@ describe('volumes that move where something is missing', function () {
     await arrives(place)
   })
 
-  it('says that a quota refuses the claim in its new namespace, and goes on without the quota', async () => {
-    const place = await begin('quota-there')
-    const namespace = await writers.namespaceBelow('acme', 'quota-there')
+  /** Begins a move whose claim the new namespace refuses, in phase Binding. Resolves with the way to allow it. */
+  const refusedThere = async (
+    space: string,
+  ): Promise<{ place: string; namespace: string; lift: () => Promise<unknown> }> => {
+    const place = await begin(space)
+    const namespace = await writers.namespaceBelow('acme', space)
     const { west } = writers.lab
     // With it, the namespace is in west, too.
     await writers.apply(place, [
@@ -148,9 +151,14 @@ describe('volumes that move where something is missing', function () {
       },
     )
     const lift = await withQuota(west, namespace)
+    await move(place)
+    await untilPhase(space, 'Binding')
+    return { place, namespace, lift }
+  }
+
+  it('says that a quota refuses the claim in its new namespace, and goes on without the quota', async () => {
+    const { place, lift } = await refusedThere('quota-there')
     try {
-      await move(place)
-      await untilPhase('quota-there', 'Binding')
       await waitFor(
         async () =>
           (await writers.as(place, 'get', 'events', '-o', 'jsonpath={.items[*].message}')).includes('exceeded quota'),
@@ -160,5 +168,26 @@ describe('volumes that move where something is missing', function () {
       await lift()
     }
     await arrives(place)
+  })
+
+  it('leaves no volume of a claim that its tenant deletes in phase Binding', async () => {
+    const { place, namespace, lift } = await refusedThere('deleted')
+    await writers.as(place, 'delete', 'statefulset/w', 'pvc/data-w-0', '--wait=false')
+    await waitFor(async () => (await writers.moves('deleted')).length === 0, {
+      ...{ what: 'the move to end', deadlineMs: 120_000 },
+    })
+    await lift()
+    const { east, west } = writers.lab
+    for (const member of [east, west])
+      await waitFor(
+        async () => {
+          const { stdout } = await member.kubectl(['get', 'pv', '-o', 'json'])
+          const { items } = JSON.parse(stdout) as { items: { spec: { claimRef?: { namespace?: string } } }[] }
+          const left = items.filter(({ spec }) => spec.claimRef?.namespace === namespace)
+          if (left.length === 0) return true
+          throw new Error(JSON.stringify(left))
+        },
+        { what: `the volumes of the claim to be deleted in "${member.name}"`, deadlineMs: 120_000 },
+      )
   })
 })

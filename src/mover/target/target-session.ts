@@ -132,8 +132,8 @@ class TargetSession {
     const { code = '' } = error as { code?: string }
     const where = { cause: error, path: printable(this.#path) }
     const text = String(error)
-    if (code === 'ENOSPC') return new MoverError('TargetFull', `the target has no room: ${text}`, where)
-    if (code === 'EDQUOT') return new MoverError('QuotaExceeded', `the quota of the target is used up: ${text}`, where)
+    if (code === 'ENOSPC') return new MoverError('TargetFull', 'the target has no room left', where)
+    if (code === 'EDQUOT') return new MoverError('QuotaExceeded', 'the quota of the target is used up', where)
     if (code !== '') return new MoverError('TargetUnwritable', `the target cannot be written: ${text}`, where)
     return new MoverError('Failed', text, where)
   }

@@ -329,7 +329,7 @@ function afterRound(state: MoveState, status: VolumeMoveStatus, result: RoundRes
 
 function roundError(error: unknown, failures: number): Error {
   if (!(error instanceof MoverError)) return error instanceof Error ? error : new Error(String(error))
-  const where = error.path === undefined ? '' : ` (${error.path})`
+  const where = error.path ? ` (at ${error.path})` : ''
   const againSeconds = Math.min(60, 2 ** failures)
   return new Obstacle(error.code, `${error.message}${where}: ${error.remedy}`, { againSeconds })
 }
