@@ -96,13 +96,23 @@ const consoleRecord: PolicyRule = {
   verbs: ['create', 'patch', 'update', ...read],
 }
 
+/**
+ * The ConfigMaps with rows of usage, whose names tell the hour and the writer. RBAC knows no prefixes, so this is a right
+ * to all ConfigMaps of our namespace; none of them holds a secret or gives a right.
+ */
+const usageRows: PolicyRule = {
+  apiGroups: [''],
+  resources: ['configmaps'],
+  verbs: ['create', 'delete', 'get', 'list', 'patch'],
+}
+
 const apiserver: PolicyRule[] = [
   { apiGroups: ['kcp.dev'], resources: ['logicalclusters', 'memberclusters', 'placements'], verbs: read },
   // At its start the API server waits until the host serves all kinds of ours.
   { apiGroups: ['kcp.dev'], resources: ['adoptions', 'volumemoves'], verbs: ['list'] },
   // status.agent: certificates of the agents of members in pull mode.
   { apiGroups: ['kcp.dev'], resources: ['memberclusters/status'], verbs: ['patch'] },
-  // Condition AuthenticationValid.
+  // Condition AuthenticationValid, and status.usage.
   { apiGroups: ['kcp.dev'], resources: ['logicalclusters/status'], verbs: ['patch'] },
   // Tenants create children of their logical clusters.
   { apiGroups: ['kcp.dev'], resources: ['logicalclusters'], verbs: ['create', 'delete', 'update'] },
@@ -135,6 +145,7 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
     // The operator renews the tokens in these Secrets, and deletes the Secrets of members that leave.
     { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'patch', 'delete'] },
     { ...publishAddress, verbs: read },
+    usageRows,
   ]),
   // Secrets of LogicalCluster.spec.kubeconfigs, in any namespace that a spec names. Whoever has this ClusterRole in all
   // namespaces can read every Secret whose name they know, and make a token of any ServiceAccount. Where that is too
@@ -199,6 +210,7 @@ export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
       { apiGroups: [''], resources: ['secrets'], resourceNames: ownSecrets, verbs: ['update'] },
       publishAddress,
       consoleRecord,
+      usageRows,
     ]),
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',

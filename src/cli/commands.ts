@@ -23,6 +23,7 @@ import {
   outputOption,
   textOutputOption,
   topCommand,
+  usageCommand,
   volumesCommand,
   useCommand,
   versionCommand,
@@ -75,7 +76,14 @@ export function commands(): readonly Command[] {
       fenceCommand(),
       adoptCommand(),
     ]),
-    ...grouped('Workloads:', [moveCommand(), volumesCommand(), explainCommand(), placementCommand(), topCommand()]),
+    ...grouped('Workloads:', [
+      moveCommand(),
+      volumesCommand(),
+      explainCommand(),
+      placementCommand(),
+      topCommand(),
+      usageCommand(),
+    ]),
     ...grouped('APIs:', [exportCommand(), bindCommand(), crdCommand()]),
     ...grouped('The installation:', [
       diagnoseCommand(),

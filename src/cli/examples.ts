@@ -119,6 +119,11 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   ],
   explain: ['kcp explain acme', 'kcp explain deployment/web -n shop -c acme', 'kcp explain member/east'],
   'placement explain': ['kcp placement explain deployment/web -n shop -c acme'],
+  usage: [
+    'kcp usage',
+    'kcp usage acme --since 7d --hourly -o csv',
+    'kcp usage --since 30d -o opencost --prices cpu=0.03,memory=0.004,storage=0.0001',
+  ],
   top: ['kcp top', 'kcp top members', 'kcp top pods --clusters acme --sort-by memory -w'],
   export: [
     'kcp export widgets.example.com -c platform',

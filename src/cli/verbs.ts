@@ -3,6 +3,7 @@
 import { Argument, Command, Option } from 'commander'
 import type { OutputFormat } from './commands/output.ts'
 import type { TopSubject } from './commands/top.ts'
+import type { UsageFormat } from './commands/usage.ts'
 import { loadedLate, parseCount, parseNames, withInstallation, withRequired } from './commands/flags.ts'
 import { naming } from './commands/values.ts'
 
@@ -178,6 +179,28 @@ export function topCommand(): Command {
     .option('-w, --watch', 'refresh it every two seconds')
     .addOption(outputOption())
     .action(loadedLate(() => import('./commands/top.ts')))
+}
+
+/** `kcp usage [NAME]`: what logical clusters have used. */
+export function usageCommand(): Command {
+  const formats = ['table', 'csv', 'json', 'opencost'] satisfies UsageFormat[]
+  return withInstallation(new Command('usage'))
+    .description(
+      'show what logical clusters have used: requests, watches, storage, and CPU, memory and pods in members',
+    )
+    .addArgument(naming('logicalCluster', new Argument('[name]', 'only this logical cluster')))
+    .option(
+      '--since <time>',
+      'a duration such as 24h or 30d, or a time in RFC 3339; from the start of that hour',
+      '24h',
+    )
+    .option('--hourly', 'a row for each hour (default: the sum)')
+    .option(
+      '--prices <prices>',
+      'of an hour, for opencost: cpu=PRICE,memory=PRICE,storage=PRICE; memory and storage by GiB',
+    )
+    .addOption(new Option('-o, --output <format>', 'form of the output').choices(formats).default('table'))
+    .action(loadedLate(() => import('./commands/usage.ts')))
 }
 
 /** `kcp version`. */

@@ -10,6 +10,7 @@ import {
   unobservedStatus,
 } from './conditions.ts'
 import { clusterAuthenticationSchema, type ClusterAuthentication } from './authentication.ts'
+import type { ClusterUsage } from './cluster-usage.ts'
 import { clusterAccessSchema, type ClusterAccess } from './cluster-access.ts'
 import { crdOf, type CustomResourceDefinition, type JsonSchema, type Kind } from './crd.ts'
 
@@ -109,6 +110,8 @@ export interface LogicalClusterStatus {
   directURL?: string
   /** The Secrets of spec.kubeconfigs, listed before they are written and until they are gone. */
   kubeconfigs?: { namespace: string; name: string }[]
+  /** What it and all below it use, where it has limits. */
+  usage?: ClusterUsage
   observedGeneration?: number
   conditions?: Condition[]
 }
@@ -119,6 +122,7 @@ export const logicalClusterConditions = [
   'KubeconfigsWritten',
   'ParentValid',
   'AuthenticationValid',
+  'WithinLimits',
 ] as const
 
 /**
@@ -287,6 +291,24 @@ const limitsSchema: JsonSchema = {
   },
 }
 
+const quantitySchema: JsonSchema = { type: 'string', maxLength: 32 }
+const countSchema: JsonSchema = { type: 'integer', minimum: 0 }
+
+const usageSchema: JsonSchema = {
+  type: 'object',
+  description:
+    'What it and all below it use, with what limits below set aside. Written where spec.limits is set, after changes of a hundredth of the limit, at most every 10 s.',
+  properties: {
+    storage: { ...quantitySchema, description: 'Stored bytes.' },
+    objects: { ...countSchema, description: 'Stored objects.' },
+    crds: { ...countSchema, description: 'CustomResourceDefinitions and APIBindings.' },
+    watches: { ...countSchema, description: 'Open watches.' },
+    cpu: { ...quantitySchema, description: 'CPU that the pods of placed workloads request.' },
+    memory: { ...quantitySchema, description: 'Memory that they request.' },
+    pods: { ...countSchema, description: 'Pods of placed workloads.' },
+  },
+}
+
 const policyNames: JsonSchema = {
   type: 'array',
   maxItems: 64,
@@ -438,6 +460,7 @@ export const logicalClusterKind: Kind = {
             properties: { namespace: { type: 'string', maxLength: 63 }, name: { type: 'string', maxLength: 253 } },
           },
         },
+        usage: usageSchema,
         observedGeneration: observedGenerationSchema,
         conditions: conditionsSchema(logicalClusterConditions),
       },

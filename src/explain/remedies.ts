@@ -46,6 +46,8 @@ const remedies: Readonly<Record<string, string>> = {
   // LogicalClusters.
   NotServed: 'check that kcp apiserver runs and that the operator can reach it',
   NameNotAllowed: 'create it under another name',
+  NearLimit: 'admin: raise spec.limits of the logical cluster that the message names, or delete what is not needed',
+  LimitReached: 'admin: raise spec.limits of the logical cluster that the message names, or delete what is not needed',
   ParentsInvalid: 'correct spec.parentRef; kcp tree draws all logical clusters',
   ChildrenRemain: 'delete the children, or give them another parent',
   IssuersInvalid: 'correct the fields of spec.authentication that the message names',

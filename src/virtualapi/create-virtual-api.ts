@@ -7,6 +7,7 @@ import { sessionKinds } from '#network/tunnel/index.ts'
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import { isStoreError, StorageBudget, type Store } from '#store/index.ts'
 import { createWatchCache, type BaseLayer, type WatchCache } from '#store/watch-cache/index.ts'
+import type { UsageHistory } from '#crds/index.ts'
 import { containerMemory, processTracer, type Logger, type Metrics } from '#telemetry/index.ts'
 import type { AuditSink } from './request/request-audit.ts'
 import {
@@ -43,7 +44,9 @@ import { createServiceResolver } from './outbound/calls/resolve-service.ts'
 import type { ServiceResolver } from './outbound/calls/service-resolver.ts'
 import { childDefinitions } from './hierarchy/child-clusters.ts'
 import { createAncestors } from './hierarchy/ancestors.ts'
-import { countDefinitions, SubtreeBudgets, type Kept } from './hierarchy/subtree-budgets.ts'
+import { countDefinitions, SubtreeBudgets, type Kept, type KeptObjects } from './hierarchy/subtree-budgets.ts'
+import { UsagePublisher, UsageRecorder } from './background/usage/index.ts'
+import { UsageMeter } from './flowcontrol/usage-meter.ts'
 import { SubtreeFlow } from './hierarchy/subtree-flow.ts'
 import { createTreeCheck, type TreeCheck } from './hierarchy/tree-check.ts'
 import { inheritedDefinitions } from './hierarchy/inherited-definitions.ts'
@@ -103,6 +106,8 @@ export interface VirtualApiOptions {
   readonly eventTtlMs?: number
   /** False: logical clusters do not serve apis.kcp.io. Default true. */
   readonly sharedApis?: boolean
+  /** Keeps rows of usage beside the LogicalClusters of the client. Default: none are kept. */
+  readonly usage?: { readonly everyMs: number; readonly history: (client: KubeClient) => UsageHistory }
   /** Takes the audit lines of every request. Default: none are written. */
   readonly audit?: AuditSink
   /** The identity providers that the installation trusts, as they are now. Default: none. */
@@ -164,10 +169,11 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   const directory = createDirectory(root === undefined ? {} : { root })
   const baseLayer = createServerBaseLayer(settings, directory)
   const logicalClusterSource: { client?: KubeClient } = {}
-  const budgets = new SubtreeBudgets(directory, {
+  const objects: KeptObjects = {
     inMemory: (id) => keptOf(watchCache, id),
     read: (id) => readKept(watchCache, id, signal),
-  })
+  }
+  const budgets = new SubtreeBudgets(directory, objects)
   const watchCache: WatchCache = stack.use(await openWatchCache(settings, { baseLayer, readiness, budgets }))
   const members = stack.use(new LateMembers())
   const life = childSignal(signal)
@@ -214,6 +220,19 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     life.abort(new DOMException('the server is shutting down', 'AbortError'))
     life[Symbol.dispose]()
   })
+  let stopUsage: (() => Promise<void>) | undefined
+  stack.defer(() => stopUsage?.())
+  stack.use(
+    new UsagePublisher({
+      directory,
+      budgets,
+      flow: dependencies.subtreeFlow,
+      client: () => logicalClusterSource.client,
+      owns: (id) => settings.sharing?.ownership.owns(id) ?? true,
+      log,
+    }),
+  )
+
   const owned = stack.move()
   let opened: Console | undefined
   return {
@@ -229,6 +248,14 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
       const followed = directory.follow({ client: source, log, signal })
       await followed.synced(signal)
       readiness.synced()
+      stopUsage ??= recordUsage(settings, {
+        dependencies,
+        directory,
+        watchCache,
+        objects,
+        client: source,
+        signal: life.signal,
+      })
     },
     client,
     retire: () => readiness.retire(),
@@ -403,6 +430,7 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
       ownership: settings.sharing?.ownership,
       now: () => clock.monotonic(),
     }),
+    usageMeter: settings.usage && new UsageMeter(() => clock.monotonic()),
     loopShare,
     passMonitor: new PassMonitor({ log, metrics, warmsUp: true }),
     memoryGuard,
@@ -589,6 +617,46 @@ function createLoopback(dependencies: ServerDependencies): Transport {
   const plain = loopbackTransport(dependencies)
   const tracer = processTracer()
   return tracer === undefined ? plain : tracedTransport(plain, { tracer, server: () => 'loopback' })
+}
+
+interface Recording {
+  readonly dependencies: ServerDependencies
+  readonly directory: ClusterDirectory
+  readonly watchCache: WatchCache
+  readonly objects: KeptObjects
+  readonly client: KubeClient
+  readonly signal: AbortSignal
+}
+
+/** Starts to keep rows of usage, where there is a history. Returns a function that ends it. */
+function recordUsage(
+  { usage, sharing, clock, log, root }: Settings,
+  { dependencies, directory, watchCache, objects, client, signal }: Recording,
+): (() => Promise<void>) | undefined {
+  const meter = dependencies.usageMeter
+  if (usage === undefined || meter === undefined) return undefined
+  const recorder = new UsageRecorder({
+    meter,
+    directory,
+    objects,
+    history: usage.history(client),
+    everyMs: usage.everyMs,
+    owns: (id) => id !== root?.id && (sharing?.ownership.owns(id) ?? true),
+    clock,
+    log,
+  })
+  const unobserve = watchCache.observe({
+    changed: ({ entry }) => recorder.touched(entry.key.cluster),
+    loaded: () => undefined,
+  })
+  const life = childSignal(signal)
+  const running = recorder.run(life.signal)
+  return async () => {
+    unobserve()
+    life.abort(new DOMException('the server is shutting down', 'AbortError'))
+    await running
+    life[Symbol.dispose]()
+  }
 }
 
 /** Starts the expiry of Events. Returns a function that waits for its end. */

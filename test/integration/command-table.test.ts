@@ -143,6 +143,11 @@ const table: Readonly<Record<string, Row>> = {
     misused: [['deployment/web'], /which logical cluster\? give --cluster NAME/],
     completes: ['deployment/'],
   },
+  usage: {
+    works: ['--since', '2h'],
+    misused: [['--since', 'yesterday'], /"yesterday" is neither a duration such as 24h or 30d, nor a time in RFC 3339/],
+    completes: ['acme'],
+  },
   top: {
     works: ['members'],
     misused: [['planets'], /Allowed choices are clusters, members, pods/],

@@ -25,7 +25,7 @@ const apiserver = [
   ...['adoptions', 'volumemoves'].map((kind) => `list kcp.dev/${kind} in *`),
   // status.agent: certificates of the agents of members in pull mode.
   'patch kcp.dev/memberclusters/status in *',
-  // Condition AuthenticationValid.
+  // Condition AuthenticationValid, and status.usage.
   'patch kcp.dev/logicalclusters/status in *',
   // Tenants create, change and delete children of their logical cluster through its API.
   ...on(['create', 'delete', 'update'], 'kcp.dev/logicalclusters in *'),
@@ -43,6 +43,7 @@ const apiserver = [
   ),
   ...on(['create', 'patch', ...read], `/configmaps kcp-apiserver ${here}`),
   ...on(['create', 'patch', 'update', ...read], `/configmaps kcp-console ${here}`),
+  ...on(['create', 'delete', 'get', 'list', 'patch'], `/configmaps ${here}`),
   'use role of the host/extension-apiserver-authentication-reader in kube-system',
 ]
 const operator = [
@@ -56,6 +57,7 @@ const operator = [
   ...on(['create', 'update', ...read], `coordination.k8s.io/leases ${here}`),
   ...on(['get', 'patch', 'delete'], `/secrets ${here}`),
   ...on(read, `/configmaps kcp-apiserver ${here}`),
+  ...on(['create', 'delete', 'get', 'list', 'patch'], `/configmaps ${here}`),
 ]
 const diagnose = [
   ...kinds.map((kind) => `list kcp.dev/${kind} in *`),

@@ -15,6 +15,7 @@ export interface StorageFlags {
   readonly storagePerCluster: number
   readonly eventTtl: number
   readonly sharedApis: boolean
+  readonly usageEvery: number
 }
 
 /** The same values as options of the roles. */
@@ -25,9 +26,11 @@ interface StorageOptions {
   readonly eventTtlMs?: number
   /** False: logical clusters do not serve apis.kcp.io. */
   readonly sharedApis: boolean
+  /** Milliseconds between two writes of the rows of usage; 0: none are kept. */
+  readonly usageEveryMs: number
 }
 
-/** Adds `--storage-per-cluster`, `--event-ttl` and `--no-shared-apis`. */
+/** Adds `--storage-per-cluster`, `--event-ttl`, `--usage-every` and `--no-shared-apis`. */
 export function withStorageFlags(command: Command): Command {
   return command
     .addOption(
@@ -44,6 +47,12 @@ export function withStorageFlags(command: Command): Command {
         .argParser(parseDuration)
         .default(60 * 60_000, '1h'),
     )
+    .option(
+      '--usage-every <seconds>',
+      'how often the rows that kcp usage shows are saved, and so what a crash may lose of them; 0: none are kept',
+      parseCount,
+      60,
+    )
     .option('--no-shared-apis', 'do not serve the group apis.kcp.io (APIExport, APIBinding) in logical clusters')
 }
 
@@ -56,9 +65,9 @@ function defaultPerCluster(): number {
 }
 
 /** Converts the flag values to options. */
-export function storageOf({ storagePerCluster, eventTtl, sharedApis }: StorageFlags): StorageOptions {
+export function storageOf({ storagePerCluster, eventTtl, sharedApis, usageEvery }: StorageFlags): StorageOptions {
   const bound = storagePerCluster === 0 ? {} : { storageBytes: storagePerCluster * 1024 * 1024 }
-  return { ...bound, eventTtlMs: eventTtl, sharedApis }
+  return { ...bound, eventTtlMs: eventTtl, sharedApis, usageEveryMs: usageEvery * 1000 }
 }
 
 const maxMs = 30 * 24 * 60 * 60_000

@@ -18,6 +18,7 @@ import type { Registration } from './registration.ts'
 import { createHostAccess } from './host-access.ts'
 import { createHostUsers } from './host-users.ts'
 import { installationKeys, publishAddress, type Host } from './host-installation.ts'
+import { openUsageHistory } from './usage-history.ts'
 import { metricsClientRenewal } from './metrics-client.ts'
 import { createReplica } from './replica.ts'
 import { servingCertificateRenewal } from './serving-certificate.ts'
@@ -48,6 +49,8 @@ export interface ApiserverOptions {
   readonly eventTtlMs?: number
   /** False: logical clusters do not serve apis.kcp.io. Default true. */
   readonly sharedApis?: boolean
+  /** Milliseconds between two writes of the rows of usage; 0: none are kept. Default a minute. */
+  readonly usageEveryMs?: number
   /** The addresses at which tenants' webhooks may be called; absent: public addresses. */
   readonly egress?: AddressPolicyOptions
   /** Name of the Secret in the installation's namespace for Prometheus' client certificate; absent: no such Secret. */
@@ -82,7 +85,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   const { host, bindAddress, advertiseAddress, advertisePort = options.port, log, signal } = options
   const { client, transport } = host
   await using stack = new AsyncDisposableStack()
-  const { metrics = createMetrics() } = options
+  const { metrics = createMetrics(), usageEveryMs = 60_000 } = options
   const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log }))
   const signIn = await followSignIn(options.authenticationConfig, { log, signal })
   await ensureCrds(client, { crds: [...kcpCrds(), ...storageCrds()], signal })
@@ -113,6 +116,9 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       frontProxy: () => frontProxy.current(),
       askHost: createHostAccess(client),
       sharing: replica,
+      ...(usageEveryMs > 0 && {
+        usage: { everyMs: usageEveryMs, history: (client) => openUsageHistory({ client, writer: replica.name }) },
+      }),
       members: ({ dialer }) => createMembers({ transport, dialer, log, signal }),
       ...(audit && { audit }),
       ...(signIn && { signIn }),

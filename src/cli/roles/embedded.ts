@@ -35,6 +35,7 @@ import { openConsole, type ConsoleSettings } from './console.ts'
 import { openHost } from './host-installation.ts'
 import { memberControllers } from './member-controllers.ts'
 import { metricsClientRenewal } from './metrics-client.ts'
+import { openUsageHistory } from './usage-history.ts'
 import { servingCertificateRenewal } from './serving-certificate.ts'
 
 export interface EmbeddedOptions {
@@ -54,6 +55,8 @@ export interface EmbeddedOptions {
   readonly eventTtlMs?: number
   /** False: logical clusters do not serve apis.kcp.io. Default true. */
   readonly sharedApis?: boolean
+  /** Milliseconds between two writes of the rows of usage; 0: none are kept. Default a minute. */
+  readonly usageEveryMs?: number
   /** The addresses at which tenants' webhooks may be called; absent: public addresses. */
   readonly egress?: AddressPolicyOptions
   /**
@@ -143,6 +146,7 @@ interface Data {
 /** The API server over the store of the directory. */
 async function createServer(options: Settings, { store, pki, audit, signIn }: Data): Promise<VirtualApi> {
   const { advertiseAddress, port, storageBytes, eventTtlMs, sharedApis = true, egress, log, metrics, signal } = options
+  const { usageEveryMs = 60_000 } = options
   const { validFromDate } = new X509Certificate(pki.clientCa)
   return await createVirtualApi({
     store: measuredStore(store, { name: 'sqlite', metrics }),
@@ -157,6 +161,12 @@ async function createServer(options: Settings, { store, pki, audit, signIn }: Da
     ...(signIn && { signIn }),
     ...(storageBytes !== undefined && { storageBytes }),
     sharedApis,
+    ...(usageEveryMs > 0 && {
+      usage: {
+        everyMs: usageEveryMs,
+        history: (client) => openUsageHistory({ client, writer: 'server', makesNamespace: true }),
+      },
+    }),
     ...(eventTtlMs !== undefined && { eventTtlMs }),
     ...(egress !== undefined && { egress }),
     log,
@@ -193,7 +203,16 @@ async function startClusterControllers(
 
 /** The operator of logical clusters and members. */
 async function startMemberOperator(
-  { advertiseAddress, gatewayImage, volumeMoves, clusterProfiles = false, log, metrics, signal }: Settings,
+  {
+    advertiseAddress,
+    gatewayImage,
+    volumeMoves,
+    clusterProfiles = false,
+    usageEveryMs = 60_000,
+    log,
+    metrics,
+    signal,
+  }: Settings,
   { api, pki, port }: Server & { readonly port: number },
 ): ReturnType<typeof startOperator> {
   return await startOperator({
@@ -208,6 +227,9 @@ async function startMemberOperator(
     controllers: [
       ...memberControllers({
         advertise: { host: advertiseAddress, port },
+        ...(usageEveryMs > 0 && {
+          usageHistory: (client) => openUsageHistory({ client, writer: 'operator', makesNamespace: true }),
+        }),
         ...(gatewayImage !== undefined && { gatewayImage }),
         ...(volumeMoves !== undefined && { volumeMoves }),
       }),

@@ -12,6 +12,7 @@ import {
   type MemberCluster,
   memberClusters,
   type VolumeMoveLimits,
+  type UsageHistory,
 } from '#crds/index.ts'
 import {
   adoptionController,
@@ -55,6 +56,8 @@ interface MemberControllersOptions {
   readonly gatewayImage?: string
   /** How many volumes are copied at a time. Default: see the flags. */
   readonly volumeMoves?: VolumeMoveLimits
+  /** Keeps rows of what logical clusters request in members. */
+  readonly usageHistory?: (client: KubeClient) => UsageHistory
   readonly drainSeconds?: number
   readonly forwardSeconds?: number
   readonly soakSeconds?: number
@@ -70,6 +73,7 @@ export function memberControllers({
   nameserverImage,
   gatewayImage = `kcp.dev/kcp:${programVersion}`,
   volumeMoves,
+  usageHistory,
   drainSeconds,
   forwardSeconds,
   soakSeconds,
@@ -124,6 +128,7 @@ export function memberControllers({
   })
   const placement = placementController({
     apis,
+    ...(usageHistory && { usageHistory }),
     ...(drainSeconds !== undefined && { drainSeconds }),
     ...(forwardSeconds !== undefined && { forwardSeconds }),
     ...(soakSeconds !== undefined && { soakSeconds }),

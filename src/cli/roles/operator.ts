@@ -17,6 +17,7 @@ import { runAsLeader } from '#reconcile/index.ts'
 import type { Logger, Metrics } from '#telemetry/index.ts'
 import { renewedClientCertificate } from '#virtualapi/index.ts'
 import { installationKeys, installationNamespace, publishedAddress, type Host } from './host-installation.ts'
+import { openUsageHistory } from './usage-history.ts'
 import { memberControllers } from './member-controllers.ts'
 
 export interface OperatorRoleOptions {
@@ -81,6 +82,7 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
       controllers: [
         ...memberControllers({
           advertise: { host, port: Number(port || 443) },
+          usageHistory: (client) => openUsageHistory({ client, writer: 'operator' }),
           ...(options.gatewayImage !== undefined && { gatewayImage: options.gatewayImage }),
           ...(options.volumeMoves !== undefined && { volumeMoves: options.volumeMoves }),
         }),

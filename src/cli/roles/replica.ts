@@ -39,7 +39,7 @@ export class Replica implements Disposable {
   readonly peers: PeerConnections
   readonly ownership: ClusterOwnership
   readonly #options: ReplicaOptions
-  readonly #name: string
+  readonly name: string
   readonly #credentials: RenewedReplicaCredentials
   readonly #listeners = new Set<Parameters<ClusterOwnership['follow']>[0]>()
   #leaving: ((isMoved: ClusterFilter, signal: AbortSignal) => Promise<void>) | undefined
@@ -47,7 +47,7 @@ export class Replica implements Disposable {
 
   constructor(options: ReplicaOptions, name: string, credentials: RenewedReplicaCredentials) {
     this.#options = options
-    this.#name = name
+    this.name = name
     this.#credentials = credentials
     this.peers = new PeerConnections(() => credentials.current().client)
     this.ownership = this.#asOwnership()
@@ -108,7 +108,7 @@ export class Replica implements Disposable {
 
   #createBuckets(address: string): BucketOwnership {
     const { client, log, signal } = this.#options
-    const options = { client, namespace: installationNamespace, name: this.#name, address, log, signal }
+    const options = { client, namespace: installationNamespace, name: this.name, address, log, signal }
     const buckets = new BucketOwnership(options)
     const tell =
       (what: 'gained' | 'lost') =>

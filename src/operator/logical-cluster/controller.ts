@@ -10,6 +10,7 @@ import {
   logicalClusters,
   memberClusters,
   type LogicalCluster,
+  type LogicalClusterStatus,
 } from '#crds/index.ts'
 import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '#reconcile/index.ts'
 import { restoreSnapshot, snapshotPath, tarType } from '#snapshot/index.ts'
@@ -123,6 +124,7 @@ class LogicalClusterOperator extends ResilientOperator {
         } else if (step.do === 'waitForContent') {
           result = { requeueAfterSeconds: contentRetrySeconds(object, this.#dependencies.clock.now()) }
         } else {
+          if (step.do === 'setStatus') await this.#tellOfLimits(object, step.status, signal)
           const { held = [], orphaned = [] } = observed.content ?? {}
           await apply(
             step,
@@ -210,6 +212,17 @@ class LogicalClusterOperator extends ResilientOperator {
     signal: AbortSignal,
   ): Promise<void> {
     const now = kubeconfigsCondition(outcome)
+    if (now?.status !== 'False' || findCondition(object, now.type)?.message === now.message) return
+    await this.#event(object, { type: 'Warning', reason: now.reason, message: now.message }, signal)
+  }
+
+  /** Writes one Event when a limit comes near, and one when it is reached: before and at the first refusal. */
+  async #tellOfLimits(
+    object: DeepReadonly<LogicalCluster>,
+    { conditions = [] }: LogicalClusterStatus,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const now = conditions.find(({ type }) => type === 'WithinLimits')
     if (now?.status !== 'False' || findCondition(object, now.type)?.message === now.message) return
     await this.#event(object, { type: 'Warning', reason: now.reason, message: now.message }, signal)
   }

@@ -5,6 +5,7 @@ import {
   contentFinalizer,
   fillingOf,
   restoringAnnotation,
+  withinLimits,
   type LogicalCluster,
   type LogicalClusterStatus,
 } from '#crds/index.ts'
@@ -82,7 +83,8 @@ function planReady(observed: Observed): Step[] {
     served?.ok === false
       ? { type: 'Ready', status: 'False', reason: 'NotServed', message: served.message }
       : { type: 'Ready', status: 'True', reason: 'Served', message: 'its API is served' }
-  const conditions = [condition, ...parentCondition(observed)]
+  const limits = withinLimits(object.spec?.limits, object.status?.usage)
+  const conditions = [condition, ...parentCondition(observed), ...(limits === undefined ? [] : [limits])]
   if (condition.status === 'False' || !hasKubeconfigs(object)) return [...steps, ...statusStep(observed, conditions)]
   return [...steps, ...planKubeconfigs(observed, conditions)]
 }
@@ -119,9 +121,10 @@ function parentCondition({ parents }: Observed): ConditionUpdate[] {
 
 /** Conditions about fields that the object does not have. The server writes AuthenticationValid. */
 function unfounded({ parents, object }: Observed): string[] {
-  const { authentication } = object.spec ?? {}
+  const { authentication, limits } = object.spec ?? {}
   return [
     ...(parents === undefined ? ['ParentValid'] : []),
+    ...(limits === undefined ? ['WithinLimits'] : []),
     ...((authentication?.jwt?.length ?? 0) === 0 ? ['AuthenticationValid'] : []),
   ]
 }

@@ -1,7 +1,8 @@
 // The controller of placement: one reconcile decides about one workload and writes the decision on it.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { systemClock, timestamp, type Clock } from '#async/index.ts'
-import { clusterInKey, type DeepReadonly } from '#client/index.ts'
+import { clusterInKey, type DeepReadonly, type KubeClient } from '#client/index.ts'
+import type { UsageHistory } from '#crds/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
 import { limitExceeded } from '#placement/index.ts'
 import type { MemberApis } from '#operator/exported-apis/member-apis.ts'
@@ -14,6 +15,7 @@ import { lossEvents, moveBegun } from './moves.ts'
 import { PlacementInputs } from './placement-inputs.ts'
 import { followPlacements, PlacementReports, reportTo, writePlacementStatus } from './placement-status.ts'
 import { plan } from './plan.ts'
+import { recordPlaced } from './record-placed.ts'
 import { runRebalancing } from './rebalancing.ts'
 import { releaseGone, unknownMembers } from './release-gone.ts'
 import { heldMessage } from './status.ts'
@@ -31,6 +33,8 @@ export interface PlacementDeps {
   /** How often members are balanced, where an admin turned that on. Default 60. */
   readonly rebalanceSeconds?: number
   readonly clock?: Clock
+  /** Keeps rows of what logical clusters request in members; absent: none are kept. */
+  readonly usageHistory?: (client: KubeClient) => UsageHistory
   /** The APIs that members export; absent: their objects are not placed. */
   readonly apis?: MemberApis
 }
@@ -72,6 +76,11 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
           reconcileClaim(key, parts, signal)
         const balancing = { log, everyMs: (deps.rebalanceSeconds ?? 60) * 1000, clock: parts.clock }
         await Promise.all([
+          recordPlaced(
+            inputs,
+            { client: context.clusters, history: deps.usageHistory?.(context.clusters), clock: parts.clock, log },
+            signal,
+          ),
           runRebalancing(inputs, (key) => queue.add(key), balancing, signal),
           runController({
             name: 'volume-wishes',

@@ -72,6 +72,17 @@ export class PlacedLimits {
     return texts.length === 0 ? undefined : { free, limits: texts.join('; ') }
   }
 
+  /** The logical clusters with such a limit. */
+  get limited(): Iterable<string> {
+    return this.#limited
+  }
+
+  /** What is used of a limit that this logical cluster has, with what limits below set aside; a quantity. */
+  usedOf(cluster: string, limit: PlacedLimit): string {
+    const nanos = this.#usedOf(cluster, limit) + this.#slicesBelow(cluster, limit)
+    return quantityText({ nanos, format: limit === 'memory' ? 'BinarySI' : 'DecimalSI' })
+  }
+
   /** Notes whether the workload waits for room. */
   noteWaiting(key: string, cluster: string, isWaiting: boolean): void {
     for (const owner of this.#waitsFor.get(key) ?? []) {

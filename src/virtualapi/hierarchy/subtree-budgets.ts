@@ -100,6 +100,7 @@ export class SubtreeBudgets {
 
   /** What is used of the limits of `name` and of what shares them, and the slices of limits below. */
   async used(name: ClusterName, dimension: BudgetDimension, tree: Tree = this.#directory): Promise<number> {
+    if (this.#stale.size > 0) await this.#refresh()
     const sharing = [...sharingWith(name, dimension, tree)]
     await this.#learn(sharing)
     return this.usedNow(name, dimension, tree)

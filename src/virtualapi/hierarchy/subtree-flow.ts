@@ -101,6 +101,13 @@ export class SubtreeFlow {
     return this.#open.get(id) ?? 0
   }
 
+  /** Open watches of the logical cluster and those that share its limit, and what limits below set aside. */
+  watchesUsed(name: ClusterName): number {
+    let used = slicesBelow(name, 'watches', this.#directory)
+    for (const { id } of sharingWith(name, 'watches', this.#directory)) used += this.watchesOf(id)
+    return used
+  }
+
   #watchPoolOf(id: ClusterId): WatchPool | undefined {
     if (this.#limited.watches.size === 0) return undefined
     const owner = this.#ownerOf(id, 'watches')

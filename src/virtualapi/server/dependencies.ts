@@ -8,6 +8,7 @@ import type { Fairness } from '#virtualapi/flowcontrol/fairness.ts'
 import type { SubtreeFlow } from '#virtualapi/hierarchy/subtree-flow.ts'
 import type { PlainCluster } from '#virtualapi/request/plain-cluster.ts'
 import type { ClusterOwnership } from '#virtualapi/request/ownership.ts'
+import type { UsageMeter } from '#virtualapi/flowcontrol/usage-meter.ts'
 import type { EventLoopShare } from '#virtualapi/flowcontrol/event-loop-share.ts'
 import type { MemoryGuard } from './limits/memory-guard.ts'
 import type { PassMonitor } from './limits/pass-monitor.ts'
@@ -21,6 +22,8 @@ export interface ServerDependencies extends EndpointDependencies {
   readonly fairness: Fairness
   /** Limits of watches and requests per second. */
   readonly subtreeFlow: SubtreeFlow
+  /** Absent: no rows of usage are kept. */
+  readonly usageMeter?: UsageMeter | undefined
   readonly loopShare: EventLoopShare
   readonly passMonitor: PassMonitor
   readonly memoryGuard: MemoryGuard

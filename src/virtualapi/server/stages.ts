@@ -224,7 +224,7 @@ function takeIdentityOf(
 
 function applyLimits(
   exchange: Exchange,
-  { fairness, memoryGuard, subtreeFlow }: ServerDependencies,
+  { fairness, memoryGuard, subtreeFlow, usageMeter }: ServerDependencies,
 ): Promise<void> | undefined {
   const { info } = exchange
   // Our own controllers are few and bounded, and all tenants depend on them: they have no limits.
@@ -233,7 +233,11 @@ function applyLimits(
   const cluster = exchange.provider ?? exchange.cluster
   if (cluster !== undefined && exchange.user !== anonymous) {
     subtreeFlow.request(cluster.id)
-    if (info.verb === 'watch') exchange.cleanups.push(subtreeFlow.watch(cluster.id))
+    usageMeter?.request(cluster.id)
+    if (info.verb === 'watch') {
+      exchange.cleanups.push(subtreeFlow.watch(cluster.id))
+      if (usageMeter !== undefined) exchange.cleanups.push(usageMeter.watch(cluster.id))
+    }
   }
   if (cluster !== undefined && exchange.user === anonymous) {
     // The request is answered as if the logical cluster did not exist: anonymous clients must not learn that it does.

@@ -1,0 +1,102 @@
+// Rows of usage, by hour and logical cluster, for bills. Sums over the hour: divide by 3600 for hours.
+
+/** What a logical cluster used in an hour, as far as one process knows. */
+export interface UsageRow {
+  /** The start of the hour, RFC 3339. */
+  readonly hour: string
+  readonly id: string
+  readonly name: string
+  /** Requests of users, watches among them. */
+  requests: number
+  /** Seconds of open watches, all together. */
+  watchSeconds: number
+  /** Stored objects, times the seconds that they were stored. */
+  objectSeconds: number
+  byteSeconds: number
+  /** Requests of the pods of placed workloads, times seconds: CPUs, bytes, pods. */
+  cpuSeconds: number
+  memoryByteSeconds: number
+  podSeconds: number
+}
+
+/** The columns of a row that are summed. */
+export const usageSums = [
+  'requests',
+  'watchSeconds',
+  'objectSeconds',
+  'byteSeconds',
+  'cpuSeconds',
+  'memoryByteSeconds',
+  'podSeconds',
+] as const
+export type UsageSum = (typeof usageSums)[number]
+
+/** Where rows are kept. Each writer has its own, and replaces what it has of an hour. */
+export interface UsageHistory {
+  /** The rows of this writer of an hour; empty if there are none. */
+  own(hour: string, signal: AbortSignal): Promise<readonly UsageRow[]>
+  save(hour: string, rows: readonly UsageRow[], signal: AbortSignal): Promise<void>
+  /** The rows of all writers from this hour on, in any order. */
+  since(hour: string, signal: AbortSignal): Promise<readonly UsageRow[]>
+}
+
+export const hourMs = 3_600_000
+
+/** The hour of a time in Unix milliseconds. */
+export function hourOf(ms: number): string {
+  return `${new Date(ms - (ms % hourMs)).toISOString().slice(0, 19)}Z`
+}
+
+export function newUsageRow({ hour, id, name }: Pick<UsageRow, 'hour' | 'id' | 'name'>): UsageRow {
+  const [requests, watchSeconds, objectSeconds, byteSeconds] = [0, 0, 0, 0]
+  return {
+    hour,
+    id,
+    name,
+    requests,
+    watchSeconds,
+    objectSeconds,
+    byteSeconds,
+    cpuSeconds: 0,
+    memoryByteSeconds: 0,
+    podSeconds: 0,
+  }
+}
+
+/** One row for each hour and logical cluster, by hour, then by name. */
+export function mergeUsageRows(rows: Iterable<UsageRow>): UsageRow[] {
+  const merged = new Map<string, UsageRow>()
+  for (const row of rows) {
+    const key = `${row.hour} ${row.id}`
+    const sum = merged.get(key)
+    if (sum === undefined) merged.set(key, { ...row })
+    else for (const column of usageSums) sum[column] += row[column]
+  }
+  return [...merged.values()].sort((a, b) => compare(a.hour, b.hour) || compare(a.name, b.name) || compare(a.id, b.id))
+}
+
+/** Rows as lines of fields with tabs between them. */
+export function usageRowsText(rows: Iterable<UsageRow>): string {
+  let text = ''
+  for (const row of rows) {
+    const sums = usageSums.map((sum) => String(Number(row[sum].toFixed(3))))
+    text += `${[row.hour, row.id, row.name, ...sums].join('\t')}\n`
+  }
+  return text
+}
+
+/** The rows of such a text; lines that are damaged are left out. */
+export function parseUsageRows(text: string): UsageRow[] {
+  return text.split('\n').flatMap((line) => {
+    const [hour = '', id = '', name = '', ...texts] = line.split('\t')
+    const sums = texts.map(Number)
+    if (name === '' || sums.length < usageSums.length || !sums.every(Number.isFinite)) return []
+    const row = newUsageRow({ hour, id, name })
+    for (const [index, column] of usageSums.entries()) row[column] = sums[index] ?? 0
+    return [row]
+  })
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

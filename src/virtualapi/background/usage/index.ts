@@ -1,0 +1,2 @@
+export { UsagePublisher } from './publish-usage.ts'
+export { UsageRecorder } from './record-usage.ts'
