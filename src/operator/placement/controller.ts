@@ -4,7 +4,7 @@ import { systemClock, timestamp, type Clock } from '#async/index.ts'
 import { clusterInKey, type DeepReadonly, type KubeClient } from '#client/index.ts'
 import type { UsageHistory } from '#crds/index.ts'
 import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/index.ts'
-import { limitExceeded } from '#placement/index.ts'
+import { limitExceededReason } from '#placement/index.ts'
 import type { MemberApis } from '#operator/exported-apis/member-apis.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 import { apply, isRefusedWrite } from './apply.ts'
@@ -149,7 +149,7 @@ function reconcilerOf(
     const observed = observe(ref, workload, inputs, nowMs)
     if (observed === undefined) return {}
     const next = plan(observed, { nowMs, drainSeconds, soakSeconds, forwardSeconds })
-    const isOverLimit = next.decision.held.some(({ reason }) => reason === limitExceeded)
+    const isOverLimit = next.decision.held.some(({ reason }) => reason === limitExceededReason)
     inputs.placedLimits.noteWaiting(key, ref.cluster, isOverLimit)
     reports.note(key, observed.choice.placementKey, next.decision)
     const client = context.virtual(`/clusters/${ref.cluster}`)

@@ -23,7 +23,7 @@ export interface RoomInput {
 }
 
 /** The reason of a workload that waits for room. */
-export const limitExceeded = 'LimitExceeded'
+export const limitExceededReason = 'LimitExceeded'
 
 /**
  * The decision as far as the limits have room. Copies that run keep what they have: a limit that is lowered evicts
@@ -48,7 +48,7 @@ export function withinRoom(decision: Decision, choice: RoomInput): Decision {
   if (refused.length === 0) return decision
   const held: Rejection = {
     cluster: '',
-    reason: limitExceeded,
+    reason: limitExceededReason,
     message: `exceeded quota: ${room.limits}: ${refused.join('; ')}`,
   }
   if (granted.size === 0)
