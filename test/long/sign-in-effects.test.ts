@@ -172,7 +172,11 @@ describe('a change of sign-in', function () {
       'jsonpath={.status.conditions[?(@.type=="AuthenticationValid")].reason}',
     ]
     const said = async (): Promise<boolean> => (await kcp.admin.kubectl(condition)).stdout === 'IssuersInvalid'
-    await waitFor(said, { what: 'condition AuthenticationValid is IssuersInvalid', deadlineMs: 30_000, intervalMs: 100 })
+    await waitFor(said, {
+      what: 'condition AuthenticationValid is IssuersInvalid',
+      deadlineMs: 30_000,
+      intervalMs: 100,
+    })
     note('a mistake in spec.authentication is told', Date.now() - since)
     expect(await status(token)).to.equal(401)
     await setOwn(null)
