@@ -289,9 +289,12 @@ describe('twenty applications that ran in a member before kcp', function () {
       const lines = stdout.split('\n').filter((line) => among.includes(line.slice(0, line.indexOf(' '))))
       return lines.length >= among.length && lines.every((text) => text.includes('"west":{"state":"Serving"'))
     }
-    // When the last workload has left a namespace, the old member gets it back, with a Service that leads nowhere.
-    await waitFor(serving(loaded), { what: 'the applications under load to serve in west', ...within })
-    await expectNoFailure(running)
+    // Once the last workload has left a namespace, the old member has it back, with a Service that leads nowhere.
+    const untilServing = async (name: string, load: Load): Promise<void> => {
+      await waitFor(serving([name]), { what: `${name} to serve in west`, ...within })
+      await expectNoFailure([load])
+    }
+    await Promise.all(running.map((load, index) => untilServing(loaded[index] ?? '', load)))
     await waitFor(serving(names), { what: 'all workloads to serve in west', ...within, deadlineMs: 900_000 })
     await expectWritten(2)
     await runKcp(['drain', old.name, '--wait', '--timeout', '300', ...installation.flags], { timeoutMs: 320_000 })
