@@ -143,6 +143,25 @@ describe('changes that are made in a member', function () {
     await until('no report', async () => !(await report('cm/settings')).includes('drift'))
   })
 
+  it('in a copy whose lists repeat a key are reported, and go with the next change of the tenant', async () => {
+    const env = [
+      { name: 'A', value: '1' },
+      { name: 'A', value: '2' },
+    ]
+    const twice = { metadata: { labels: { app: 'twice' } }, spec: { containers: [{ ...container, env }] } }
+    const spec = { replicas: 1, selector: { matchLabels: { app: 'twice' } }, template: twice }
+    const object = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'twice' }, spec }
+    await acme.kubectl(['create', '-f', '-'], { input: object })
+    await until('the copy', async () => (await value('deploy/twice', '.spec.replicas')) === '1')
+    await inEast('scale', 'deploy/twice', '--replicas=4')
+    await until('the condition', async () => (await drifted('deploy/twice')) !== undefined)
+    expect((await drifted('deploy/twice'))?.message).to.equal('east: .spec.replicas is changed')
+    expect(await value('deploy/twice', '.spec.replicas')).to.equal('4')
+    await acme.kubectl(['label', 'deploy/twice', 'team=red'])
+    await until('one replica', async () => (await value('deploy/twice', '.spec.replicas')) === '1')
+    await until('no condition', async () => (await drifted('deploy/twice')) === undefined)
+  })
+
   it("never touch kcp's own marks", async () => {
     const applied = (): Promise<string> => value('deploy/web', '.metadata.annotations.kcp\\.dev/applied')
     const before = await applied()

@@ -5,7 +5,7 @@ import type { FailureSubject } from './sync-failures.ts'
 /** One field that somebody in the member has changed. */
 export interface DriftedField {
   readonly path: string
-  /** The manager of the field in the member; undefined: the field is gone. */
+  /** The manager of the field in the member; undefined: the field is gone, or the manager is not known. */
   readonly manager?: string
   /** Of a field that is gone: the hash of what kcp would write there. */
   readonly wanted?: string
@@ -27,9 +27,10 @@ export class Drifts {
 
   /** The words for the fields, in which nothing but letters of a line is left of what the member says. */
   static textOf(fields: readonly DriftedField[]): string {
-    const told = fields
-      .slice(0, maxFields)
-      .map(({ path, manager }) => `${path} ${manager === undefined ? 'is removed' : `is changed by "${manager}"`}`)
+    const told = fields.slice(0, maxFields).map(({ path, manager, wanted }) => {
+      if (manager !== undefined) return `${path} is changed by "${manager}"`
+      return `${path} ${wanted === undefined ? 'is changed' : 'is removed'}`
+    })
     const more = fields.length - told.length
     const text = [...told, ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
     return text

@@ -4,7 +4,7 @@ import { cloneJson, isJsonObject, type KubeObject } from '#apimachinery/meta/ind
 import { statusError, type StatusCause } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { Drifts } from '#syncer/context/drifts.ts'
-import { lackingPaths, removePath, writeBesideDrift } from './keep-drift.ts'
+import { driftWithoutOwners, lackingPaths, removePath, writeBesideDrift } from './keep-drift.ts'
 
 const signal = new AbortController().signal
 const gvr = { group: 'apps', version: 'v1', resource: 'deployments' } as const
@@ -140,6 +140,21 @@ describe('writes beside what others have changed in a copy', () => {
     const [lacking, ...others] = lackingPaths(current, copy('h1', 2))
     expect(lacking).to.include({ path: '.spec.template.spec.containers[name="a"]', isGone: true })
     expect(others).to.deep.equal([])
+  })
+
+  it('tell what is changed in a copy that is written by an update, until the tenant changes it', () => {
+    const variables = (hash: string, ...values: readonly string[]): KubeObject => ({
+      ...copy(hash, 2),
+      spec: { replicas: 2, env: values.map((value) => ({ name: 'A', value })) },
+    })
+    const wanted = variables('h1', '1', '2')
+    expect(driftWithoutOwners(variables('h1', '1', '2'), wanted)).to.deep.equal([])
+    const changed = driftWithoutOwners(variables('h1', '1', '3'), wanted) ?? []
+    expect(Drifts.textOf(changed)).to.equal('.spec.env[1].value is changed')
+    expect(Drifts.textOf(driftWithoutOwners(variables('h1', '1'), wanted) ?? [])).to.equal('.spec.env is removed')
+    expect(driftWithoutOwners(variables('h0', '1', '3'), wanted), 'a change of the tenant').to.equal(undefined)
+    const unmarked = { ...wanted, metadata: { name: 'web', annotations: {} } }
+    expect(driftWithoutOwners(unmarked, wanted), 'a mark that is gone').to.equal(undefined)
   })
 
   describe('that others have removed', () => {

@@ -37,8 +37,7 @@ export async function writeBesideDrift(client: Patching, write: KeptWrite): Prom
   const { current, desired, removed = new Map() } = write
   const lacking = lackingPaths(current, desired)
   const gone = lacking.filter(({ isGone, path }) => isGone && !isMark(path))
-  const isWrittenAlready =
-    current.metadata.annotations?.[appliedAnnotation] === desired.metadata.annotations?.[appliedAnnotation]
+  const isWrittenAlready = isWritten(current, desired)
   if (isWrittenAlready && !lacking.some(({ path }) => isMark(path))) {
     const changed = await conflictsOf(client, write)
     return [...changed, ...gone.map(({ path, wanted }) => ({ path, wanted }))]
@@ -48,6 +47,20 @@ export async function writeBesideDrift(client: Patching, write: KeptWrite): Prom
   const rest = withoutRemoved(current, desired, '', known) as KubeObject
   const changed = await applyRest(client, { ...write, desired: rest })
   return [...changed, ...kept.map(({ path, wanted }) => ({ path, wanted }))]
+}
+
+/**
+ * The fields that others have changed in a copy that is written by an update (`wasReplaced`), which cannot tell who owns
+ * a field. Undefined: the copy has to be written, because the tenant has changed it, or somebody else kcp's marks.
+ */
+export function driftWithoutOwners(current: CachedObject, desired: KubeObject): readonly DriftedField[] | undefined {
+  const lacking = lackingPaths(current, desired)
+  if (!isWritten(current, desired) || lacking.some(({ path }) => isMark(path))) return undefined
+  return lacking.map(({ path, isGone, wanted }) => ({ path, ...(isGone && { wanted }) }))
+}
+
+function isWritten(current: CachedObject, desired: KubeObject): boolean {
+  return current.metadata.annotations?.[appliedAnnotation] === desired.metadata.annotations?.[appliedAnnotation]
 }
 
 /** What others own with other values, by a dry run. */
@@ -173,8 +186,10 @@ function isNothing(value: unknown): boolean {
   return value === undefined || value === null
 }
 
+/** Whether the items are told apart by their names. */
 function areNamed(items: readonly unknown[]): boolean {
-  return !items.map(nameIn).includes(undefined)
+  const names = new Set(items.map(nameIn))
+  return names.size === items.length && !names.has(undefined)
 }
 
 function sameName(items: readonly unknown[], item: unknown): unknown {

@@ -9,7 +9,7 @@ import { reportOtherPorts } from '#syncer/report/other-ports.ts'
 import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 import { deleteCopy } from './remove-copy.ts'
 import { removedFrom, reportsDrift, tellDrift } from './drift.ts'
-import { writeBesideDrift } from './keep-drift.ts'
+import { driftWithoutOwners, writeBesideDrift } from './keep-drift.ts'
 import { ownAlone } from './own-alone.ts'
 import { isRepeatedKey, replaceCopy, wasReplaced } from './replace-copy.ts'
 
@@ -58,7 +58,12 @@ async function writeCopy(synced: SyncedObject, { current, desired }: Written): P
   if (current?.metadata.deletionTimestamp !== undefined)
     throw conflict(gvr, ref.name, 'the copy in the member is still being deleted')
   const replaced = { desired, uid: current?.metadata.uid }
-  if (wasReplaced(current)) {
+  if (current !== undefined && wasReplaced(current)) {
+    const drift = reportsDrift(synced) ? driftWithoutOwners(current, desired) : undefined
+    if (drift !== undefined && drift.length > 0) {
+      await tellDrift(synced, drift)
+      return
+    }
     await replaceCopy(context.downstream, resource, replaced, signal)
     return
   }
