@@ -8,7 +8,7 @@ import type { OutputFormat } from './commands/output.ts'
 import { naming } from './commands/values.ts'
 import { loginCommand } from './login-command.ts'
 import { registrations } from './roles/registration.ts'
-import { snapshotCommand } from './snapshot-commands.ts'
+import { backupCommand, restoreAllCommand, snapshotCommand } from './snapshot-commands.ts'
 import {
   adoptCommand,
   clusterArgument,
@@ -87,6 +87,8 @@ export function commands(): readonly Command[] {
     ...grouped('APIs:', [exportCommand(), bindCommand(), crdCommand()]),
     ...grouped('The installation:', [
       diagnoseCommand(),
+      backupCommand(),
+      restoreAllCommand(),
       versionCommand(),
       sealKeyCommand(),
       unregisterCommand(),

@@ -33,6 +33,8 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp snapshot verify acme.kcp.tar.zst',
     'kcp snapshot restore acme.kcp.tar.zst --as acme-2',
   ],
+  backup: ['kcp backup -o /backup/monday', 'kcp backup -o /backup/monday --recipient age1...'],
+  restore: ['kcp restore /backup/monday', 'kcp restore /backup/monday --identity key.txt'],
   'snapshot create': [
     'kcp snapshot create acme',
     'kcp snapshot create acme --recipient age1... -o acme.kcp.tar.zst.age',

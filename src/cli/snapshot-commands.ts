@@ -82,3 +82,21 @@ function identityOption(): Option {
 function formOption(): Option {
   return new Option('-o, --output <format>', 'form of the list').choices(['table', 'json', 'yaml']).default('table')
 }
+
+/** `kcp backup`. */
+export function backupCommand(): Command {
+  return withInstallation(new Command('backup'))
+    .description('save all logical clusters in a folder, while the installation runs')
+    .requiredOption('-o, --output <folder>', 'the folder, which must not exist')
+    .option('--recipient <key...>', 'encrypt the snapshots for these public keys of age (age1...)', [])
+    .action(loadedLate(() => import('./commands/backup.ts')))
+}
+
+/** `kcp restore FOLDER`. */
+export function restoreAllCommand(): Command {
+  return withInstallation(new Command('restore'))
+    .description('bring all logical clusters of a backup into an installation that does not have them')
+    .argument('<folder>', 'the backup')
+    .addOption(identityOption())
+    .action(loadedLate(() => import('./commands/restore.ts')))
+}

@@ -41,6 +41,10 @@ export interface RestoreOptions {
   readonly id: string
   /** False for objects that this installation itself has just read: they are not validated again. */
   readonly validate: boolean
+  /** True: objects keep their uids although the logical cluster has another id, because it takes the place of the old one. */
+  readonly keepsUids?: boolean
+  /** Resources that are left alone. */
+  readonly without?: readonly string[]
   /** Gets the number of objects that are put, from time to time. */
   readonly progress?: (done: number, all: number) => void
   readonly signal: AbortSignal
@@ -71,20 +75,23 @@ interface Read {
  * that is not whole, with StatusError for an object that the logical cluster refuses.
  */
 export async function restoreSnapshot(source: AsyncIterable<Uint8Array>, options: RestoreOptions): Promise<Restored> {
-  const { client, id, signal } = options
+  const { client, id, keepsUids = false, without = [], signal } = options
   const pause = yieldEvery(5, signal)
   const snapshot = await readAll(source, pause)
   const now = await readAll(await client.stream(snapshotPath, { signal }), pause)
   const isSame = snapshot.manifest.logicalCluster.id === id
   const initial = new Set(now.manifest.initial.map(keyOf))
   if (isSame) await deleteSurplus(snapshot, now, options)
-  const uids = isSame ? new Map<string, string>() : newUids(snapshot, now, id)
+  const uids = isSame || keepsUids ? new Map<string, string>() : newUids(snapshot, now, id)
   const kept: Held[] = []
   const left = new Map<LeftOut, number>()
   const untouched = new Set(snapshot.manifest.initial.map(keyOf))
   for (const held of ownersFirst(snapshot.objects)) {
     const key = keyOf(held.place)
-    if (untouched.has(key) && initial.has(key)) continue
+    if (without.includes(held.place.resource)) continue
+    // Members know an installation by the uid of this namespace.
+    const isIdentity = keepsUids && key === 'namespaces//kube-system'
+    if (untouched.has(key) && initial.has(key) && !isIdentity) continue
     if (held.leftOut === undefined) kept.push(held)
     else left.set(held.leftOut, (left.get(held.leftOut) ?? 0) + 1)
   }

@@ -273,6 +273,37 @@ describe('a snapshot of a logical cluster', function () {
     expect([restored.code, restored.stderr]).to.deep.equal([0, ''])
   })
 
+  it('of each logical cluster is in a backup, from which another installation begins with the same ids', async () => {
+    const backup = join(folder, 'backup')
+    const made = await withRoot('backup', '-o', backup)
+    expect(made.code, made.stderr).to.equal(0)
+    expect(made.stdout).to.match(/: [0-9]+ logical clusters, /)
+    expect((await withRoot('backup', '-o', backup)).stderr).to.match(/exists already/)
+    await using empty = await startInstance()
+    const there = (...args: string[]): Promise<CommandResult> => run(...args, '--root-dir', empty.rootDir)
+    const first = await there('restore', backup)
+    expect([first.code, first.stderr], first.stdout).to.deep.equal([0, ''])
+    const idsOf = async ({ admin }: KcpInstance): Promise<unknown[]> => {
+      const path = ['get', 'lc', '-o', 'jsonpath={range .items[*]}{.metadata.name} {.status.id}{"\\n"}{end}']
+      return (await admin.kubectl(path)).stdout.split('\n').sort()
+    }
+    const before = await idsOf(kcp)
+    const same = async (): Promise<boolean> => JSON.stringify(await idsOf(empty)) === JSON.stringify(before)
+    await waitFor(same, { what: 'the same ids', deadlineMs: 20_000, intervalMs: 200 })
+    for (const name of ['acme', 'copy']) {
+      const diff = await there('snapshot', 'diff', join(backup, 'clusters', `${name}.kcp.tar.zst`), name, '-o', 'json')
+      const found = JSON.parse(diff.stdout) as { resource: string; name: string }[]
+      // The other installation has an authority of its own, which kcp writes there.
+      const isOwn = ({ resource, name }: (typeof found)[number]): boolean =>
+        resource === 'events' || name === 'kube-root-ca.crt'
+      expect(found.filter((one) => !isOwn(one))).to.deep.equal([])
+    }
+    const again = await there('restore', backup)
+    expect([again.code, again.stderr]).to.deep.equal([0, ''])
+    const occupied = await withRoot('restore', backup)
+    expect(occupied.stderr).to.match(/logical clusters of the backup exist already, such as "/)
+  })
+
   /** Runs kubectl in a logical cluster; returns all its output. */
   async function inside(name: string): Promise<(...args: string[]) => Promise<string>> {
     const { kubectl } = await ensurePrograms(['kubectl'])

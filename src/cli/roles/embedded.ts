@@ -93,13 +93,13 @@ export async function startEmbedded(given: EmbeddedOptions): Promise<Embedded> {
   const options = { metrics: createMetrics(), ...given }
   const { rootDir, log, metrics, signal, bindAddress } = options
   await requirePort(options)
-  await requireDirectory(rootDir)
+  const { hasKeysOnly } = await requireDirectory(rootDir)
   // Damaged keys are reported before the database is opened, because opening writes.
   const keptPki = hasPki(rootDir) ? await openPki(rootDir) : undefined
   await using stack = new AsyncDisposableStack()
   const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log }))
   const signIn = await followSignIn(options.authenticationConfig, { log, signal })
-  const store = stack.use(await openStore(rootDir, { mayBeNew: keptPki === undefined }))
+  const store = stack.use(await openStore(rootDir, { mayBeNew: keptPki === undefined || hasKeysOnly }))
   const pki = keptPki ?? (await openPki(rootDir))
   const api = stack.use(await createServer(options, { store, pki, audit, signIn }))
   const rootClient = api.client(rootClusterName)
@@ -293,8 +293,10 @@ async function requirePort({ port, bindAddress }: EmbeddedOptions): Promise<void
   }
 }
 
-/** Refuses anything but an empty directory, one of ours, or a path where one can be created. */
-async function requireDirectory(dir: string): Promise<void> {
+/**
+ * Refuses anything but an empty directory, one of ours, one with nothing but keys, or a path where one can be created.
+ */
+async function requireDirectory(dir: string): Promise<{ readonly hasKeysOnly: boolean }> {
   const found = await stat(dir).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw new ExitError(`cannot read "${dir}": ${messageOf(error)}`)
@@ -303,14 +305,16 @@ async function requireDirectory(dir: string): Promise<void> {
     await makeDirectory(dir).catch((error: unknown) => {
       throw new ExitError(`cannot create "${dir}": ${messageOf(error)}`)
     })
-    return
+    return { hasKeysOnly: false }
   }
   if (!found.isDirectory()) throw new ExitError(`"${dir}" is not a directory`)
   try {
     await access(dir, constants.R_OK | constants.W_OK | constants.X_OK)
     const entries = await readdir(dir)
-    if (entries.length > 0 && !(await isOurs(dir, entries)))
+    const hasKeysOnly = entries.length > 0 && entries.every((entry) => keyEntries.has(entry))
+    if (entries.length > 0 && !hasKeysOnly && !(await isOurs(dir, entries)))
       throw new ExitError(`"${dir}" has other files in it and no data of kcp: choose an empty or a new directory`)
+    return { hasKeysOnly }
   } catch (error) {
     throw error instanceof ExitError ? error : new ExitError(`cannot use "${dir}": ${messageOf(error)}`)
   }
@@ -325,6 +329,9 @@ async function makeDirectory(dir: string): Promise<void> {
   if (parent !== dir && !existsSync(parent)) await makeDirectory(parent)
   await mkdir(dir, { mode: 0o700 })
 }
+
+/** The keys of an installation, which an admin puts into a new directory before a backup is restored there. */
+const keyEntries: ReadonlySet<string> = new Set(['pki', 'seal.key'])
 
 /** True if an earlier start created the entries; a start that was killed early may have left only an empty folder. */
 async function isOurs(dir: string, entries: readonly string[]): Promise<boolean> {
