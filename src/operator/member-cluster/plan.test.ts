@@ -64,6 +64,16 @@ describe('the plan for a MemberCluster', () => {
       steps: ['sync', 'logRemaining', 'setStatus'],
     },
     {
+      title: 'waits for the volumes that still move when it is deleted',
+      given: observed({ placed: [], drain: { moving: 1, held: 0, claims: 1, remaining: [] } }, { policy: 'Drain' }),
+      steps: ['sync', 'setStatus'],
+    },
+    {
+      title: 'does not wait for volumes that nothing lets move',
+      given: observed({ placed: [], drain: { moving: 0, held: 1, claims: 1, remaining: [] } }, { policy: 'Drain' }),
+      steps: ['stopSyncer', 'removeInstallation', 'removeFinalizer', 'disconnect'],
+    },
+    {
       title: 'deletes what is there without waiting by force',
       given: observed({}, { policy: 'Force' }),
       steps: ['stopSyncer', 'removeInstallation', 'removeFinalizer', 'disconnect'],

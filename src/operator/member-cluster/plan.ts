@@ -119,13 +119,15 @@ function planSync(observed: Observed): Step[] {
  * that is gone.
  */
 function planDeletion(observed: Observed): Plan {
-  const { object, probe, placed } = observed
+  const { object, probe, placed, drain } = observed
   if (!object.metadata.finalizers?.includes(memberFinalizer)) return { steps: [] }
   const policy = object.spec?.deletionPolicy ?? 'Drain'
-  if (placed.length > 0 && policy === 'Drain') {
+  // Volumes that no workload uses leave it, too, where a Placement lets them.
+  const isLeaving = placed.length > 0 || (drain?.moving ?? 0) > 0
+  if (isLeaving && policy === 'Drain') {
     const steps: Step[] = [
       ...syncStep(observed),
-      { do: 'logRemaining' },
+      ...(placed.length > 0 ? [{ do: 'logRemaining' } as const] : []),
       ...statusStep({ ...observed, twin: undefined }),
     ]
     return { steps, requeueAfterSeconds: remainingRetrySeconds }
