@@ -24,6 +24,7 @@ import { podStreams } from './pod-streams.ts'
 import { pull } from './pull.ts'
 import { restart } from './restart.ts'
 import { sideBySide } from './side-by-side.ts'
+import { snapshots } from './snapshots.ts'
 import { start } from './start.ts'
 import { sync, syncMany } from './sync.ts'
 import { syncerMembers } from './syncer-members.ts'
@@ -60,6 +61,7 @@ const measurements: readonly Measurement[] = [
   exportsMany,
   tree,
   volumes,
+  snapshots,
   fleet,
   syncerMembers,
   builds,
