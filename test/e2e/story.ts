@@ -69,7 +69,7 @@ export function defineStory(title: string, install: (clusters: Lab) => Promise<I
       await asAlice(['rollout', 'status', 'deployment/web', '-n', 'shop', '--timeout=90s'])
       await waitFor(async () => (await podsOn(asAlice, 'east-node')) === 2, {
         what: 'both pods to be told upstream',
-        deadlineMs: 10_000,
+        deadlineMs: 60_000,
       })
       const down = (await people().clusters.east.kubectl(['get', 'pods', '-A', '-l', 'app=web', '--no-headers'])).stdout
       expect(down.trim().split('\n')).to.have.length(2)
