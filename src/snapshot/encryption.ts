@@ -1,7 +1,7 @@
 // Encryption of snapshots in the format of age (age-encryption.org/v1), which its own tools read, too.
 import { Readable } from 'node:stream'
 import { Decrypter, Encrypter } from 'age-encryption'
-import { SnapshotError } from './format.ts'
+import { SnapshotError, withHead } from './format.ts'
 
 const magic = Buffer.from('age-encryption.org/v1')
 
@@ -23,19 +23,8 @@ export async function encrypted(bytes: Readable, recipients: readonly string[]):
  * keys (AGE-SECRET-KEY-1...). Rejects with SnapshotError if none of them fits.
  */
 export async function decrypted(bytes: Readable, identities: readonly string[]): Promise<Readable> {
-  const iterator = bytes[Symbol.asyncIterator]() as AsyncIterator<Buffer>
-  let head = Buffer.alloc(0)
-  while (head.length < magic.length) {
-    const next = await iterator.next()
-    if (next.done === true) break
-    head = Buffer.concat([head, next.value])
-  }
-  async function* whole(): AsyncGenerator<Buffer> {
-    yield head
-    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value
-  }
-  const again = Readable.from(whole(), { objectMode: false })
-  if (!head.subarray(0, magic.length).equals(magic)) return again
+  const { head, bytes: again } = await withHead(bytes, magic.length)
+  if (!head.equals(magic)) return again
   if (identities.length === 0) throw new SnapshotError('it is encrypted: --identity FILE names the file with the key')
   const decrypter = new Decrypter()
   for (const identity of identities) {

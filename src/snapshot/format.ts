@@ -174,8 +174,8 @@ export async function* readSnapshot(
   } catch (error) {
     if (error instanceof SnapshotError) throw error
     const { code, message } = error as NodeJS.ErrnoException
-    const isFile = code !== undefined && /^E[A-Z]+$/.test(code) && code !== 'ERR'
-    if (isFile && !code.startsWith('ERR_')) throw error
+    // An error of the operating system, such as EIO, says nothing about the snapshot.
+    if (code !== undefined && /^E[A-Z]+$/.test(code)) throw error
     throw new SnapshotError(`it is not a whole snapshot: ${message}`, { cause: error })
   }
 }
@@ -183,24 +183,31 @@ export async function* readSnapshot(
 const zstdMagic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
 async function decompressed(source: AsyncIterable<Uint8Array>): Promise<Readable> {
+  const { head, bytes } = await withHead(source, zstdMagic.length)
+  return head.equals(zstdMagic) ? pipeline(bytes, createZstdDecompress(), () => undefined) : bytes
+}
+
+/** The first `length` bytes, or all if there are fewer, and all bytes. */
+export async function withHead(
+  source: AsyncIterable<Uint8Array>,
+  length: number,
+): Promise<{ readonly head: Buffer; readonly bytes: Readable }> {
   const iterator = source[Symbol.asyncIterator]()
-  let head = Buffer.alloc(0)
-  while (head.length < zstdMagic.length) {
+  let begun = Buffer.alloc(0)
+  while (begun.length < length) {
     const next = await iterator.next()
     if (next.done === true) break
-    head = Buffer.concat([head, next.value])
+    begun = Buffer.concat([begun, next.value])
   }
   async function* whole(): AsyncGenerator<Uint8Array> {
     try {
-      yield head
+      yield begun
       for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value
     } finally {
       await iterator.return?.()
     }
   }
-  const bytes = Readable.from(whole())
-  if (!head.subarray(0, zstdMagic.length).equals(zstdMagic)) return bytes
-  return pipeline(bytes, createZstdDecompress(), () => undefined)
+  return { head: begun.subarray(0, length), bytes: Readable.from(whole(), { objectMode: false }) }
 }
 
 async function* readTar(tar: Readable): AsyncGenerator<{ manifest: SnapshotManifest } | ReadLine> {

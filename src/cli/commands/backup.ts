@@ -1,19 +1,17 @@
 // `kcp backup -o FOLDER`: a snapshot of every logical cluster, and the objects of the installation, while it runs.
-import { mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { Readable } from 'node:stream'
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { clusterIdOf, isJsonObject, rootClusterName } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { createClient, type KubeClient, type Transport } from '#client/index.ts'
 import { fillingOf, logicalClusters, placements, type LogicalCluster, type Placement } from '#crds/index.ts'
-import { encrypted, snapshotPath } from '#snapshot/index.ts'
 import { programVersion } from '#telemetry/index.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import type { InstallationFlags } from './flags.ts'
 import { openDirect, openInstallation } from './installation.ts'
-import { sizeText, writeNewFile } from './snapshot-file.ts'
+import { exists, sizeText, snapshotNow, syncFolder, writeNewFile } from './snapshot-file.ts'
 
 interface Flags extends InstallationFlags {
   readonly output: string
@@ -48,11 +46,7 @@ const tellMs = 5000
 /** Runs the command. */
 export async function run({ output, recipient, ...flags }: Flags): Promise<void> {
   const signal = processSignal()
-  const isThere = await stat(output).then(
-    () => true,
-    () => false,
-  )
-  if (isThere) throw new ExitError(`"${output}" exists already; -o names another folder`)
+  if (await exists(output)) throw new ExitError(`"${output}" exists already; -o names another folder`)
   await using installation = await openInstallation(flags, signal)
   await using transport = await openDirect(installation)
   const began = Date.now()
@@ -130,8 +124,7 @@ async function saveAll(clusters: KubeClient, saving: Saving): Promise<Saved[]> {
 
 async function save(name: string, { transport, folder, recipient, signal }: Saving): Promise<{ file: string }> {
   const client = createClient(transport, { basePath: `/clusters/${name}` })
-  const plain = Readable.from(await client.stream(snapshotPath, { signal }), { objectMode: false })
-  const bytes = recipient.length === 0 ? plain : await encrypted(plain, recipient)
+  const bytes = await snapshotNow(client, recipient, signal)
   const file = join('clusters', `${name}.kcp.tar.zst${recipient.length === 0 ? '' : '.age'}`)
   await writeNewFile(join(folder, file), bytes, signal)
   return { file }
@@ -142,11 +135,6 @@ async function totalBytes(folder: string, { logicalClusters: saved, root }: Back
   for (const file of [...saved.map((one) => one.file), ...(root === undefined ? [] : [root])])
     sum += (await stat(join(folder, file))).size
   return sum
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r')
-  await handle.sync().finally(() => handle.close())
 }
 
 /** The index of a backup. Rejects with ExitError if the folder is none. */

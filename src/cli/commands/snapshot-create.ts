@@ -1,14 +1,13 @@
 // `kcp snapshot create NAME`: all objects of a logical cluster at one moment, in a file.
 import { stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
-import { Readable } from 'node:stream'
 import { createClient } from '#client/index.ts'
-import { encrypted, snapshotPath, type SnapshotManifest } from '#snapshot/index.ts'
+import type { SnapshotManifest } from '#snapshot/index.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { logicalClusterOf, nameOfLogicalCluster } from './credentials.ts'
 import type { InstallationFlags } from './flags.ts'
 import { openDirect, openInstallation } from './installation.ts'
-import { openSnapshot, readWhole, sizeText, writeNewFile } from './snapshot-file.ts'
+import { openSnapshot, readWhole, sizeText, snapshotNow, writeNewFile } from './snapshot-file.ts'
 
 interface Flags extends InstallationFlags {
   /** `-`: standard output. */
@@ -25,8 +24,7 @@ export async function run(text: string, { output, recipient, ...flags }: Flags):
   await using transport = await openDirect(installation)
   const client = createClient(transport, { basePath: `/clusters/${name}` })
   const began = Date.now()
-  const plain = Readable.from(await client.stream(snapshotPath, { signal }), { objectMode: false })
-  const bytes = recipient.length === 0 ? plain : await encrypted(plain, recipient)
+  const bytes = await snapshotNow(client, recipient, signal)
   if (output === '-') {
     await pipeline(bytes, process.stdout, { signal })
     return
@@ -52,6 +50,6 @@ function secretsOf({ parts }: SnapshotManifest): number {
 }
 
 /** A time for file names, such as `20260102T030405Z`. */
-export function stamp(ms: number): string {
+function stamp(ms: number): string {
   return new Date(ms).toISOString().replace(/[-:]|\.[0-9]+/g, '')
 }

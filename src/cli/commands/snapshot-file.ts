@@ -2,9 +2,18 @@
 import { createReadStream, createWriteStream } from 'node:fs'
 import { open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { decrypted, identitiesIn, readSnapshot, type ReadLine, type SnapshotManifest } from '#snapshot/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import {
+  decrypted,
+  encrypted,
+  identitiesIn,
+  readSnapshot,
+  snapshotPath,
+  type ReadLine,
+  type SnapshotManifest,
+} from '#snapshot/index.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
 
 /**
@@ -24,16 +33,28 @@ export async function writeNewFile(file: string, bytes: Readable, signal: AbortS
   }
 }
 
-async function exists(file: string): Promise<boolean> {
+/** Whether there is something under this path. */
+export async function exists(file: string): Promise<boolean> {
   return await stat(file).then(
     () => true,
     () => false,
   )
 }
 
-async function syncFolder(folder: string): Promise<void> {
+/** Resolves when the names in the folder are on disk. */
+export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r')
   await handle.sync().finally(() => handle.close())
+}
+
+/** The snapshot of a logical cluster as it is now, encrypted for the recipients if there are any. `client`: its API. */
+export async function snapshotNow(
+  client: Pick<KubeClient, 'stream'>,
+  recipients: readonly string[],
+  signal: AbortSignal,
+): Promise<Readable> {
+  const plain = Readable.from(await client.stream(snapshotPath, { signal }), { objectMode: false })
+  return recipients.length === 0 ? plain : await encrypted(plain, recipients)
 }
 
 /** The bytes of a snapshot in a file, decrypted with the keys in `identity`. Rejects with ExitError without the file. */

@@ -1,5 +1,5 @@
 // `/snapshot` of a logical cluster: GET gives all its objects at one revision, POST puts objects exactly as they are.
-import { isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import { groupResourceText, isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { badRequest, forbidden, invalid, methodNotServed, type StatusCause } from '#apimachinery/status/index.ts'
 import { timestamp } from '#async/index.ts'
 import { compressed, tarOf, tarType, type ObjectPlace, type ObjectsToPut, type PutCounts } from '#snapshot/index.ts'
@@ -41,7 +41,7 @@ async function takeSnapshot(
   const byResource = new Map<string, readonly Entry[]>()
   const deleted: ObjectPlace[] = []
   for (const [resource, entries] of objects.written()) byResource.set(resource, [...entries])
-  for (const resource of initialResources(objects, catalog)) {
+  for (const resource of servedResources(objects, catalog)) {
     byResource.set(resource, [...objects.list({ resource })])
     for (const { namespace, name } of objects.hidden(resource)) deleted.push({ resource, namespace, name })
   }
@@ -90,12 +90,9 @@ function placeOf({ key: { resource, namespace, name } }: Entry): ObjectPlace {
   return { resource, namespace, name }
 }
 
-/** The resources of the objects with which every logical cluster begins. */
-function initialResources(objects: ClusterObjects, catalog: EndpointDependencies['catalog']): string[] {
-  const keys = catalog.all(objects).map(({ group, resource }) => (group === '' ? resource : `${resource}.${group}`))
-  return [...new Set(keys)].filter(
-    (resource) => objects.list({ resource }).some(({ base }) => base) || objects.hidden(resource).length > 0,
-  )
+/** The stored resources that the logical cluster serves, each once. */
+function servedResources(objects: ClusterObjects, catalog: EndpointDependencies['catalog']): ReadonlySet<string> {
+  return new Set(catalog.all(objects).map(groupResourceText))
 }
 
 /**
