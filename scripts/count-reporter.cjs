@@ -1,4 +1,5 @@
-// Mocha's spec reporter, which also writes its counts to the file named by KCP_TEST_COUNTS, for scripts/test.ts.
+// Mocha's spec reporter, which also writes its counts to the file named by KCP_TEST_COUNTS, for scripts/test.ts. It writes
+// them after each file of tests, and the title of each test or hook that begins beside them: a process may crash.
 'use strict'
 const { writeFileSync } = require('node:fs')
 const { reporters } = require('mocha')
@@ -14,6 +15,9 @@ module.exports = class CountReporter extends reporters.Spec {
     const repeated = []
     const msOfFile = {}
     const ofFile = {}
+    // By file: how many of its suites have not ended.
+    const unfinished = new Map()
+    for (const { file } of runner.suite.suites) unfinished.set(file, (unfinished.get(file) ?? 0) + 1)
     const count = (test, part) => {
       const file = test.file ?? test.parent?.file ?? 'unknown'
       ofFile[file] ??= { passed: 0, failed: 0, skipped: 0 }
@@ -27,6 +31,17 @@ module.exports = class CountReporter extends reporters.Spec {
       msOfFile[file] = (msOfFile[file] ?? 0) + now - last
       last = now
     })
+    for (const event of ['test', 'hook'])
+      runner.on(event, (begun) => write('.running', `${begun.file ?? ''} ${begun.fullTitle()}`))
+    const writeUnfinished = () => writeCounts({ ...counts(), unfinished: [...unfinished.keys()] })
+    runner.once('start', writeUnfinished)
+    runner.on('suite end', ({ file, parent }) => {
+      if (!parent?.root) return
+      const left = unfinished.get(file) - 1
+      if (left > 0) unfinished.set(file, left)
+      else unfinished.delete(file)
+      writeUnfinished()
+    })
     runner.on('pass', (test) => count(test, 'passed'))
     runner.on('pending', (test) => {
       count(test, 'skipped')
@@ -38,9 +53,9 @@ module.exports = class CountReporter extends reporters.Spec {
     })
     // A test that fails once and passes then has a defect, or what it tests has: it is told, with what was wrong.
     runner.on('retry', (test, error) => repeated.push(`${test.fullTitle()}: ${firstLines(error)}`))
-    runner.once('end', () => {
+    const counts = () => {
       const { passes, failures, pending } = this.stats
-      const counts = {
+      return {
         passed: passes,
         failed: failures,
         skipped: pending,
@@ -50,19 +65,25 @@ module.exports = class CountReporter extends reporters.Spec {
         msOfFile,
         ofFile,
       }
-      writeCounts(counts)
+    }
+    runner.once('end', () => {
+      writeCounts(counts())
       // A server or a process that a failed hook left would keep this process, and whoever waits for it, for ever.
       setTimeout(() => {
-        writeCounts({ ...counts, leftOpen: process.getActiveResourcesInfo() })
-        process.exit(failures > 0 ? 1 : 0)
+        writeCounts({ ...counts(), leftOpen: process.getActiveResourcesInfo() })
+        process.exit(this.stats.failures > 0 ? 1 : 0)
       }, msToEnd).unref()
     })
   }
 }
 
 function writeCounts(counts) {
+  write('', JSON.stringify(counts))
+}
+
+function write(suffix, text) {
   const file = process.env.KCP_TEST_COUNTS
-  if (file) writeFileSync(file, JSON.stringify(counts))
+  if (file) writeFileSync(`${file}${suffix}`, text)
 }
 
 function firstLines(error) {

@@ -37,6 +37,8 @@ interface Counts {
   /** What kept the process from ending after its tests, in the words of Node; it was ended. */
   leftOpen?: readonly string[]
   msOfFile?: Readonly<Record<string, number>>
+  /** Files whose tests had not all ended when the process crashed; absent if it did not. */
+  unfinished?: readonly string[]
   /** How many tests of each file passed, failed and were skipped; a failed hook counts as a test. */
   ofFile?: Readonly<Record<string, { readonly passed: number; readonly failed: number; readonly skipped: number }>>
 }
@@ -62,8 +64,8 @@ const measuring = ['amplifiers', 'hostile-definitions'].map((name) => `test/faul
 
 // Tests of real processes run again once when they fail: on a machine that is shared, one of ten thousand meets a pause
 // that no deadline foresaw. If a test fails then too, or a hook does, its whole file runs once more in a new process,
-// because what the first try left may be in the way. The end of the output names them, because each is a defect to mend
-// all the same.
+// because what the first try left may be in the way. If the process crashes, the files that had not ended run in a new
+// one. The end of the output names them, because each is a defect to mend all the same.
 const suites: readonly Suite[] = [
   { name: 'unit', files: ['src/**/*.test.ts', 'scripts/**/*.test.ts', 'console/**/*.test.ts'], timeoutMs: 20_000 },
   { name: 'conformance', files: ['test/conformance/**/*.test.ts'], timeoutMs: 120_000, repeats: true },
@@ -134,22 +136,23 @@ async function verify(output: Output): Promise<Counts> {
   return status === 0 ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 }
 }
 
-/** Resolves with the exit code; null if a signal ended it. */
-async function runNode(args: readonly string[], env: NodeJS.ProcessEnv, output: Output): Promise<number | null> {
+/** Resolves with the exit code, or the name of the signal that ended the process. */
+async function runNode(args: readonly string[], env: NodeJS.ProcessEnv, output: Output): Promise<number | string> {
   const stdio = output === 'inherit' ? 'inherit' : 'pipe'
   const child = spawn(process.execPath, args, { cwd: root, stdio, env: { ...process.env, ...env } })
   const kept: Buffer[] = []
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => kept.push(chunk))
-  const [status] = (await once(child, 'close')) as [number | null]
+  const [status, endedBy] = (await once(child, 'close')) as [number | null, string | null]
   process.stderr.write(Buffer.concat(kept))
-  return status
+  return status ?? endedBy ?? 'an unknown signal'
 }
 
 async function run(suite: Suite, output: Output): Promise<Counts> {
   const first = await runOnce(suite, output)
-  const { ofFile = {} } = first
-  const files = Object.keys(ofFile).filter((file) => (ofFile[file]?.failed ?? 0) > 0)
-  if (suite.repeats !== true || files.length === 0 || files.length > maxRepeatedFiles) return first
+  const { ofFile = {}, unfinished = [] } = first
+  const failed = Object.keys(ofFile).filter((file) => (ofFile[file]?.failed ?? 0) > 0)
+  const files = [...new Set([...failed, ...unfinished])]
+  if (suite.repeats !== true || files.length === 0 || failed.length > maxRepeatedFiles) return first
   for (const text of first.failedNames ?? []) repeated.push(`${suite.name}: ${text}`)
   console.error(`== ${suite.name}: again in a new process: ${files.map((file) => relative(root, file)).join(' ')}`)
   const again = await runOnce({ ...suite, files, without: [] }, output)
@@ -194,8 +197,15 @@ async function runOnce(
     }
     const status = await runNode(args, env, output)
     const result = readCounts(counts)
-    if (result === undefined) return { passed: 0, failed: 1, skipped: 0 }
-    if (status !== 0 && result.failed === 0) result.failed = 1
+    if (result === undefined) return { passed: 0, failed: 1, skipped: 0, failedNames: [`the process ended: ${status}`] }
+    if (result.unfinished !== undefined) {
+      const last = readText(`${counts}.running`)
+      result.failed += 1
+      result.failedNames = [...(result.failedNames ?? []), `the process ended (${status}) in: ${last}`]
+    } else if (status !== 0 && result.failed === 0) {
+      result.failed = 1
+      result.failedNames = [`the process ended after its tests: ${status}`]
+    }
     printSlowest(result)
     for (const title of result.skippedNames ?? []) console.error(`skipped: ${name}: ${title}`)
     for (const text of result.repeatedNames ?? []) repeated.push(`${name}: ${text}`)
@@ -215,8 +225,13 @@ function printSlowest({ msOfFile = {} }: Counts): void {
 }
 
 function readCounts(file: string): Counts | undefined {
+  const text = readText(file)
+  return text === undefined ? undefined : (JSON.parse(text) as Counts)
+}
+
+function readText(file: string): string | undefined {
   try {
-    return JSON.parse(readFileSync(file, 'utf8')) as Counts
+    return readFileSync(file, 'utf8')
   } catch {
     return undefined
   }
@@ -250,9 +265,8 @@ async function runAndCount(name: string, output: Output): Promise<void> {
   total.passed += counts.passed
   total.failed += counts.failed
   total.skipped += counts.skipped
-  const { failedNames = [] } = counts
-  if (counts.failed > 0)
-    failures.push(...(failedNames.length > 0 ? failedNames : ['see above']).map((text) => `${name}: ${text}`))
+  const { failedNames = ['see above'] } = counts
+  if (counts.failed > 0) failures.push(...failedNames.map((text) => `${name}: ${text}`))
 }
 
 async function prepared(): Promise<void> {
