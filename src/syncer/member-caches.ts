@@ -91,6 +91,7 @@ export class Indexes implements Disposable {
       replicasets: byController(caches.replicasets),
       jobs: byController(caches.jobs),
       controllerrevisions: byController(caches.controllerrevisions),
+      persistentvolumeclaims: byController(caches.persistentvolumeclaims),
     }
     this.byPod = new ObjectIndex(caches.endpointslices, (key, slice) =>
       podsIn(slice).map((name) => `${namespaceKeyOf(key)}/${name}`),

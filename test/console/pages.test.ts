@@ -179,6 +179,7 @@ describe('the pages of the console', function () {
       .first()
       .waitFor()
     await page.getByRole('button', { name: 'Load again' }).click()
+    await page.locator('.editor .cm-content').getByText('replicaz').waitFor({ state: 'hidden' })
     await acme.http.request('PATCH', `${acme.base}${deployments('default')}/api`, {
       body: { metadata: { annotations: { other: 'change' } } },
       headers: ['Content-Type', 'application/merge-patch+json'],

@@ -62,7 +62,7 @@ export interface SyncContext {
   downstreamIn(resource: ResourceName, namespace: string): Iterable<CachedObject>
   /** Objects of a namespace in the member that this object there controls. */
   controlledBy(
-    resource: 'pods' | 'replicasets' | 'jobs' | 'controllerrevisions',
+    resource: 'pods' | 'replicasets' | 'jobs' | 'controllerrevisions' | 'persistentvolumeclaims',
     namespace: string,
     owner: { readonly kind: string; readonly name: string },
   ): Iterable<CachedObject>

@@ -113,7 +113,7 @@ function ownerChanged(scope: Scope, resource: WorkloadResource, { before, after 
   const owner = { kind: row?.kind ?? '', name }
   if (row?.history) scope.enqueue('history', name)
   for (const { metadata } of scope.controlledBy('pods', owner)) scope.enqueue('pod', metadata.name)
-  for (const made of ['jobs', 'controllerrevisions'] as const)
+  for (const made of ['jobs', 'controllerrevisions', 'persistentvolumeclaims'] as const)
     for (const { metadata } of scope.controlledBy(made, owner)) scope.enqueue(`made:${made}`, metadata.name)
 }
 

@@ -1,6 +1,13 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { memberStatusAnnotation, placedOnAnnotation, syncerFinalizer, templateAnnotation } from '#crds/index.ts'
+import {
+  memberAnnotation,
+  memberStatusAnnotation,
+  memberUidAnnotation,
+  placedOnAnnotation,
+  syncerFinalizer,
+  templateAnnotation,
+} from '#crds/index.ts'
 import type { SyncContext } from '#syncer/context/sync-context.ts'
 import { Views } from '#syncer/context/views.ts'
 import { requestKey, type ReconcileRequest } from '#syncer/context/request.ts'
@@ -14,9 +21,9 @@ function deployment(metadata: Partial<KubeObject['metadata']>): KubeObject {
 
 /** Keys of the reconciles that a change causes in member `east`. `copy`: it has something under this name. */
 function requestsOf(
-  resource: 'deployments' | 'replicasets',
+  resource: 'deployments' | 'replicasets' | 'jobs' | 'pods',
   change: { before?: KubeObject; after?: KubeObject },
-  { copy, workload }: { copy?: KubeObject; workload?: KubeObject } = {},
+  { copy, workload, made = [] }: { copy?: KubeObject; workload?: KubeObject; made?: readonly string[] } = {},
 ): string[] {
   const requests: string[] = []
   const member = { name: 'east', id: 'east', serviceNetwork: 'None' } as const
@@ -35,7 +42,10 @@ function requestsOf(
       () => ['shop'],
     ),
     upstreamIn: () => [],
-    controlledBy: () => [],
+    controlledBy: (resource: string) =>
+      made.filter((one) => one.startsWith(resource)).map((one) => ({ metadata: { name: one.split('/')[1] } })),
+    slicesWith: () => [],
+    nodes: { store: { get: () => undefined } },
     enqueue: (request: ReconcileRequest) => void requests.push(requestKey(request)),
   } as unknown as SyncContext
   upstreamChanged(context, resource, { key, before: change.before, after: change.after })
@@ -95,4 +105,33 @@ describe('a change of a workload upstream', () => {
       `history ${key}`,
     ])
   })
+})
+
+describe('a change of the copy of an object that the member made', () => {
+  const copy = (kind: string, annotations: Record<string, string>): KubeObject => ({
+    apiVersion: kind === 'Job' ? 'batch/v1' : 'v1',
+    kind,
+    metadata: {
+      name: 'web',
+      namespace: 'shop',
+      uid: 'upstream',
+      annotations: { [memberAnnotation]: 'east', ...annotations },
+    },
+  })
+  for (const { resource, kind, made, waiting } of [
+    { resource: 'jobs', kind: 'Job', made: 'pods/web-x', waiting: 'pod acme|shop/web-x' },
+    {
+      resource: 'pods',
+      kind: 'Pod',
+      made: 'persistentvolumeclaims/web-data',
+      waiting: 'made:persistentvolumeclaims acme|shop/web-data',
+    },
+  ] as const) {
+    const [created, known] = [copy(kind, {}), copy(kind, { [memberUidAnnotation]: 'member' })]
+    it(`reconciles what waits for a ${kind} when it is created, and when it is told the uid of the member's`, () => {
+      for (const change of [{ after: created }, { before: created, after: known }])
+        expect(requestsOf(resource, change, { made: [made] })).to.include(waiting)
+      expect(requestsOf(resource, { before: known, after: known }, { made: [made] })).to.not.include(waiting)
+    })
+  }
 })

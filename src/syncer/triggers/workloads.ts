@@ -17,7 +17,7 @@ import { asOrdinalClaim, scaleTargetOf } from '#syncer/context/references.ts'
 import type { ResourceName } from '#syncer/context/resources.ts'
 import type { Scope } from '#syncer/context/scope.ts'
 import { requestKindOf, type ReconcileRequest } from '#syncer/context/request.ts'
-import { ordinalsIn } from '#syncer/rules/entitlement.ts'
+import { memberUid, ordinalsIn } from '#syncer/rules/entitlement.ts'
 import { syncedKinds } from '#syncer/rules/synced-kinds.ts'
 import { reportedName } from '#syncer/up/history.ts'
 import { objectOf, type ObjectChange } from './change.ts'
@@ -75,9 +75,13 @@ export function copyChanged(scope: Scope, resource: ResourceName, { before, afte
   const request: ReconcileRequest = { kind: resource === 'pods' ? 'pod' : `made:${resource}`, cluster, namespace, name }
   if (after === undefined && before !== undefined) context.copyDeleted(request, before)
   context.enqueue(request)
-  // The pods of a new Job may have waited for their owner.
-  if (resource === 'jobs' && before === undefined)
-    for (const pod of podsOf(scope, { kind: 'Job', name })) scope.enqueue('pod', pod)
+  // The pods of a Job, and the claims of a pod, wait until their owner is known as the copy of the member's.
+  if (after !== undefined && (before === undefined || memberUid(before) !== memberUid(after))) {
+    if (resource === 'jobs') for (const pod of podsOf(scope, { kind: 'Job', name })) scope.enqueue('pod', pod)
+    if (resource === 'pods')
+      for (const claim of scope.controlledBy('persistentvolumeclaims', { kind: 'Pod', name }))
+        scope.enqueue('made:persistentvolumeclaims', claim.metadata.name)
+  }
   if (resource === 'persistentvolumeclaims' && (before === undefined || after === undefined))
     contentChanged(scope, resource, { before, after })
   return true

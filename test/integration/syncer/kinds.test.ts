@@ -39,6 +39,8 @@ describe('a syncer and the rules of single kinds', function () {
   let east: KubeClient
   let upstream: Upstream
   let syncer: Syncer
+  /** Each try of a test that is run again has objects of its own. */
+  let attempts = 0
 
   const start = (downstream = east): Syncer =>
     startSyncer({
@@ -154,23 +156,25 @@ describe('a syncer and the rules of single kinds', function () {
   })
 
   it('shows the Jobs that a CronJob makes, and deletes those that are deleted upstream', async () => {
+    const tick = `tick${attempts++}`
+    const job = `${tick}-1`
     const template = { metadata: { labels }, spec: { containers, restartPolicy: 'Never' } }
     const spec = { schedule: '* * * * *', suspend: true, jobTemplate: { spec: { template } } }
-    const cronJob = await create('cronjobs', object('batch/v1', 'CronJob', 'tick', spec))
+    const cronJob = await create('cronjobs', object('batch/v1', 'CronJob', tick, spec))
     const lastScheduleTime = '2026-01-01T00:00:00Z'
-    const ref = { namespace, name: 'tick' }
+    const ref = { namespace, name: tick }
     const ran = { status: { lastScheduleTime } }
     await up.patch(gvrs.cronjobs, ref, 'merge', ran, { subresource: 'status', signal })
     await up.patch(gvrs.cronjobs, ref, 'merge', { metadata: { annotations: placed() } }, { signal })
     const copy = await until('the CronJob, going on with its schedule', async () => {
-      const found = await of(east, 'cronjobs', 'tick')
+      const found = await of(east, 'cronjobs', tick)
       return statusOf(found)['lastScheduleTime'] === lastScheduleTime && found
     })
     // As its controller would, without a minute of waiting.
     const owner = {
       apiVersion: 'batch/v1',
       kind: 'CronJob',
-      name: 'tick',
+      name: tick,
       uid: copy.metadata.uid ?? '',
       controller: true,
     }
@@ -183,21 +187,25 @@ describe('a syncer and the rules of single kinds', function () {
     const made: KubeObject = {
       apiVersion: 'batch/v1',
       kind: 'Job',
-      metadata: { ...metadata, name: 'tick-1', namespace: down, ownerReferences: [owner] },
+      metadata: { ...metadata, name: job, namespace: down, ownerReferences: [owner] },
       spec: { ...ofJob, template: selected, manualSelector: true, selector: { matchLabels: labels } },
     }
     const live = await east.create(gvrs.jobs, made, { signal })
     const shown = await until('the Job upstream', async () => {
-      const found = await of(up, 'jobs', 'tick-1')
+      const found = await of(up, 'jobs', job)
       return found?.metadata.annotations?.[memberUidAnnotation] === live.metadata.uid && found
     })
     expect(shown.metadata.ownerReferences?.[0]).to.include({ kind: 'CronJob', uid: cronJob.metadata.uid })
     expect(JSON.stringify(shown)).to.not.contain('kcp.example')
-    await until('its pod upstream', async () =>
-      (await list(up, 'pods')).some(({ metadata: { name } }) => name?.startsWith('tick-1-')),
-    )
-    await up.delete(gvrs.jobs, { namespace, name: 'tick-1' }, { propagationPolicy: 'Background', signal })
-    await until('the Job to be deleted in the member', async () => (await of(east, 'jobs', 'tick-1')) === undefined)
+    for (const [side, where] of [
+      ['in the member', east],
+      ['upstream', up],
+    ] as const)
+      await until(`its pod ${side}`, async () =>
+        (await list(where, 'pods')).some(({ metadata: { name } }) => name?.startsWith(`${job}-`)),
+      )
+    await up.delete(gvrs.jobs, { namespace, name: job }, { propagationPolicy: 'Background', signal })
+    await until('the Job to be deleted in the member', async () => (await of(east, 'jobs', job)) === undefined)
   })
 
   it('runs a ReplicationController, with its pods and status', async () => {
