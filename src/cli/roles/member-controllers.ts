@@ -145,6 +145,7 @@ export function memberControllers({
     }),
     volumeMoveController({
       accessOf: (member) => synced.get(member),
+      onSyncerStarted: (listener) => synced.onAdded(listener),
       image: gatewayImage,
       ...(volumeMoves !== undefined && { limits: volumeMoves }),
     }),

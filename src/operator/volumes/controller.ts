@@ -30,6 +30,8 @@ import { Rounds } from './rounds.ts'
 export interface VolumeMoveDeps {
   /** The members whose syncers run. */
   readonly accessOf: (member: string) => MemberAccess | undefined
+  /** Calls the listener with each member whose syncer starts. Returns the function that ends this. */
+  readonly onSyncerStarted: (listener: (member: string) => void) => () => void
   /** The image of kcp for movers. */
   readonly image: string
   readonly limits?: VolumeMoveLimits
@@ -77,6 +79,10 @@ export function volumeMoveController(deps: VolumeMoveDeps): OperatorController {
               before?.metadata.deletionTimestamp === after?.metadata.deletionTimestamp
             if (!isSame || before === undefined || after === undefined) put(key)
           }),
+          deps.onSyncerStarted((member) => {
+            for (const { metadata, spec } of informer.store.list())
+              if (spec.from === member || spec.to === member) put(metadata.name)
+          }),
         ]
       },
       reconcile: async (key, life) => {
@@ -110,6 +116,8 @@ function obstacleBefore({ status }: VolumeMove): Outcome['obstacle'] {
     : undefined
 }
 
+/** For so long after the start of the process, a member whose syncer does not run yet is no obstacle. */
+const startMs = 30_000
 /** After how long without a good round a move lends its place to another one that waits. */
 const stuckMs = 5 * 60_000
 
@@ -122,6 +130,7 @@ interface KeeperDeps extends VolumeMoveDeps, Pick<MoveContext, 'rounds' | 'place
 class VolumeMoves {
   readonly #context: OperatorContext
   readonly #deps: KeeperDeps
+  readonly #began = performance.now()
 
   constructor(context: OperatorContext, deps: KeeperDeps) {
     this.#context = context
@@ -170,7 +179,8 @@ class VolumeMoves {
       const { reason, message, againSeconds } = obstacleOf(error)
       if (!(error instanceof Obstacle))
         this.#context.log.warn('a move of a volume failed', { move: move.metadata.name, error })
-      const isBrief = reason === 'Starting' || reason === 'Working'
+      const isStart = reason === 'Unreachable' && performance.now() - this.#began < startMs
+      const isBrief = reason === 'Starting' || reason === 'Working' || isStart
       const obstacle = isBrief ? obstacleBefore(move) : { reason, message }
       if (this.#isStuck(move)) await this.#lendPlace(move, parties, signal)
       if (isBrief && this.#deps.places.has(move.metadata.name)) delete status.summary
