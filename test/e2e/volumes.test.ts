@@ -1,6 +1,14 @@
 // Applications that move with their volumes between two real members, while a tenant with stock kubectl looks on.
 import { expect } from 'chai'
-import { kubectl, needsNodes, shellImage, storageClasses, waitFor, type Cluster } from '#test/support/index.ts'
+import {
+  itInLongRun,
+  kubectl,
+  needsNodes,
+  shellImage,
+  storageClasses,
+  waitFor,
+  type Cluster,
+} from '#test/support/index.ts'
 import { deleteAll } from './delete-all.ts'
 import { createLogicalCluster, idOf, installWithoutHost, type Installation } from './installation.ts'
 import { importKcp, kcpImage } from './kcp-image.ts'
@@ -193,7 +201,7 @@ describe('applications that move with their volumes', function () {
   const moveOf = async (space: string): Promise<Object | undefined> =>
     (await moves()).find(({ spec }) => spec['namespace'] === space)
 
-  it('a Deployment goes with the claim of its tenant when the tenant agrees, and back', async () => {
+  itInLongRun('a Deployment goes with the claim of its tenant when the tenant agrees, and back', async () => {
     await begin('files', 'east')
     await apply('files', {
       ...{ apiVersion: 'kcp.dev/v1alpha1', kind: 'Placement', metadata: { name: 'careful' } },
@@ -223,50 +231,53 @@ describe('applications that move with their volumes', function () {
     expect(events).to.not.equal('')
   })
 
-  it('a StatefulSet with more claims than may be copied at a time moves, and its claims tell that they wait', async () => {
-    await begin('queue', 'east')
-    const claim = (name: string): object => ({
-      metadata: { name },
-      spec: {
-        ...{ accessModes: ['ReadWriteOnce'], storageClassName: storageClasses.late },
-        resources: { requests: { storage: '64Mi' } },
-      },
-    })
-    const more = ['more', 'most']
-    await apply('queue', {
-      ...{ apiVersion: 'apps/v1', kind: 'StatefulSet', metadata: { name: 'writer' } },
-      spec: {
-        ...{ serviceName: 'writer', replicas: 1, selector: { matchLabels: { app: 'writer' } } },
-        template: {
-          metadata: { labels: { app: 'writer' } },
-          spec: {
-            terminationGracePeriodSeconds: 1,
-            containers: [
-              {
-                ...container,
-                volumeMounts: [...container.volumeMounts, ...more.map((name) => ({ name, mountPath: `/${name}` }))],
-              },
-            ],
-          },
+  itInLongRun(
+    'a StatefulSet with more claims than may be copied at a time moves, and its claims tell that they wait',
+    async () => {
+      await begin('queue', 'east')
+      const claim = (name: string): object => ({
+        metadata: { name },
+        spec: {
+          ...{ accessModes: ['ReadWriteOnce'], storageClassName: storageClasses.late },
+          resources: { requests: { storage: '64Mi' } },
         },
-        volumeClaimTemplates: ['data', ...more].map(claim),
-      },
-    })
-    await runs('queue', 'writer', 'east')
-    await move('queue', 'west')
-    await runs('queue', 'writer', 'west', 120_000)
-    await isWhole('queue', 'statefulset/writer')
-    const waits = await as(
-      'queue',
-      'get',
-      'events',
-      '--field-selector',
-      'reason=Queued',
-      '-o',
-      'jsonpath={.items[*].message}',
-    )
-    expect(waits).to.match(/waits for (one move|2 moves) before it, since 2\S+: one volume is copied at a time/)
-  })
+      })
+      const more = ['more', 'most']
+      await apply('queue', {
+        ...{ apiVersion: 'apps/v1', kind: 'StatefulSet', metadata: { name: 'writer' } },
+        spec: {
+          ...{ serviceName: 'writer', replicas: 1, selector: { matchLabels: { app: 'writer' } } },
+          template: {
+            metadata: { labels: { app: 'writer' } },
+            spec: {
+              terminationGracePeriodSeconds: 1,
+              containers: [
+                {
+                  ...container,
+                  volumeMounts: [...container.volumeMounts, ...more.map((name) => ({ name, mountPath: `/${name}` }))],
+                },
+              ],
+            },
+          },
+          volumeClaimTemplates: ['data', ...more].map(claim),
+        },
+      })
+      await runs('queue', 'writer', 'east')
+      await move('queue', 'west')
+      await runs('queue', 'writer', 'west', 120_000)
+      await isWhole('queue', 'statefulset/writer')
+      const waits = await as(
+        'queue',
+        'get',
+        'events',
+        '--field-selector',
+        'reason=Queued',
+        '-o',
+        'jsonpath={.items[*].message}',
+      )
+      expect(waits).to.match(/waits for (one move|2 moves) before it, since 2\S+: one volume is copied at a time/)
+    },
+  )
 
   it('nothing is left of a move that is cancelled, and the application has not noticed', async () => {
     await begin('undone', 'east')
@@ -302,7 +313,7 @@ describe('applications that move with their volumes', function () {
     await isWhole('undone', 'deployment/writer')
   })
 
-  it('a volume of a storage that both members have goes without a copy', async () => {
+  itInLongRun('a volume of a storage that both members have goes without a copy', async () => {
     await begin('common', 'east')
     await writerWithClaim('common', storageClasses.immediate, 'ReadWriteMany')
     await move('common', 'west')
