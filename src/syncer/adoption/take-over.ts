@@ -145,8 +145,10 @@ async function ensureUpstream(
   const wanted = upstreamObject(live, request)
   if (resource === 'persistentvolumeclaims')
     wanted.metadata.annotations = { ...wanted.metadata.annotations, [volumeAnnotation]: member.name }
-  const found =
-    (await upstream.tryGet<KubeObject>(gvr, ref, { signal })) ?? (await upstream.create(gvr, wanted, { signal }))
+  const known = await upstream.tryGet<KubeObject>(gvr, ref, { signal })
+  // The controllers of a new namespace may make its ServiceAccount just now.
+  const created = known ?? (await upstream.create(gvr, wanted, { signal }).catch(tolerate('AlreadyExists')))
+  const found = created ?? (await upstream.get<KubeObject>(gvr, ref, { signal }))
   if (adoptedObject(found)?.adoption !== adoption && !isOfEveryNamespace(found))
     throw conflict(gvr, ref.name, 'the logical cluster has an object of this name already')
   const { annotations } = withContent(found).metadata
