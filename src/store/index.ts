@@ -1,2 +1,3 @@
 export { objectCharge, StorageBudget, storageUsed, type QuotaAccount } from './quota-account.ts'
+export { Seal } from './seal.ts'
 export * from './store.ts'

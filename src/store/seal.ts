@@ -41,6 +41,11 @@ export class Seal {
     return !text.startsWith(`${this.keyId}:`)
   }
 
+  /** Whether it opens what the key of this id has sealed. */
+  opens(keyId: string): boolean {
+    return this.#keys.has(keyId)
+  }
+
   /** Encrypts; the text opens only with this key and only as the object of this ObjectKey. */
   close(key: ObjectKey, value: Uint8Array): string {
     const iv = randomBytes(ivLength)
@@ -77,4 +82,26 @@ function keyIdOf(key: Uint8Array): string {
 
 function bound({ cluster, resource, namespace, name }: ObjectKey): Buffer {
   return Buffer.from([cluster, resource, namespace, name].join('\0'))
+}
+
+/** Secrets: of tenants, and those of the installation, such as kubeconfigs of members. */
+export const sealedResource = 'secrets'
+// JSON begins with `{` or is `null`.
+const sealedPrefix = Buffer.from('sealed:')
+
+/** The form of `value` at rest. */
+export function sealedValue(seal: Seal, key: ObjectKey, value: Uint8Array): Uint8Array {
+  return key.resource === sealedResource ? Buffer.concat([sealedPrefix, Buffer.from(seal.close(key, value))]) : value
+}
+
+/**
+ * The value as it was written. Throws StoreError Unavailable for a value that was not sealed with this key for this
+ * object.
+ */
+export function openedValue(seal: Seal, key: ObjectKey, stored: Uint8Array): Uint8Array {
+  if (key.resource !== sealedResource) return stored
+  const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength)
+  if (!bytes.subarray(0, sealedPrefix.length).equals(sealedPrefix))
+    throw new StoreError('Unavailable', `what is stored as "${key.resource}/${key.name}" is not sealed`)
+  return seal.open(key, bytes.toString('latin1', sealedPrefix.length))
 }

@@ -7,6 +7,7 @@ import { startApiserver } from '#cli/roles/apiserver.ts'
 import { openHost } from '#cli/roles/host-installation.ts'
 import type { Registration } from '#cli/roles/registration.ts'
 import { createLogger, createMetrics, type LogLevel } from '#telemetry/index.ts'
+import { etcdOf, type EtcdFlags } from './etcd-flags.ts'
 import {
   type AuditFlags,
   auditOf,
@@ -22,7 +23,7 @@ import {
   type TracingFlags,
 } from './flags.ts'
 
-interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, SignInFlags, StorageFlags, TracingFlags {
+interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, EtcdFlags, SignInFlags, StorageFlags, TracingFlags {
   readonly kubeconfig?: string
   readonly port: number
   readonly bindAddress: string
@@ -62,6 +63,7 @@ async function serve(flags: Flags, signal: AbortSignal): Promise<void> {
     register,
     ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
     ...auditOf(flags),
+    ...etcdOf(flags),
     ...signInOf(flags),
     ...consoleOf(flags),
     ...storageOf(flags),

@@ -1,5 +1,6 @@
 // `kcp start`: everything in one process on an embedded store.
 import { createLogger, createMetrics, type Logger, type LogLevel } from '#telemetry/index.ts'
+import { etcdOf, type EtcdFlags } from './etcd-flags.ts'
 import {
   type AuditFlags,
   auditOf,
@@ -21,7 +22,7 @@ import { settleMemory } from '#cli/process/settle-memory.ts'
 import { startEmbedded } from '#cli/roles/embedded.ts'
 
 interface Flags
-  extends AuditFlags, ConsoleFlags, EgressFlags, SignInFlags, StorageFlags, TracingFlags, VolumeMoveFlags {
+  extends AuditFlags, ConsoleFlags, EgressFlags, EtcdFlags, SignInFlags, StorageFlags, TracingFlags, VolumeMoveFlags {
   /** Absent only with `demo`: a temporary directory. */
   readonly rootDir?: string
   readonly demo?: boolean
@@ -53,6 +54,7 @@ export async function run(given: Flags): Promise<void> {
     bindAddress,
     advertiseAddress,
     ...auditOf(flags),
+    ...etcdOf(flags),
     ...signInOf(flags),
     ...consoleOf(flags),
     ...storageOf(flags),

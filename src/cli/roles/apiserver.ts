@@ -6,9 +6,12 @@ import type { AddressPolicyOptions } from '#network/egress/index.ts'
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import { startControllers } from '#controllers/index.ts'
 import { measuredStore } from '#store/measured/index.ts'
-import { openHostStore } from '#store/host/index.ts'
+import { bucketNumberOf, openHostStore } from '#store/host/index.ts'
+import { Seal, type Store } from '#store/index.ts'
+import type { KubeClient } from '#client/index.ts'
 import { createMetrics, type Logger, type Metrics } from '#telemetry/index.ts'
 import { createMembers, createVirtualApi, frontProxyFromHost, requireObjectBytes } from '#virtualapi/index.ts'
+import { openEtcd, type EtcdSettings } from './etcd-store.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
 import { followSignIn } from './sign-in.ts'
 import { register, serviceHosts } from './api-service.ts'
@@ -41,6 +44,8 @@ export interface ApiserverOptions {
   readonly audit?: AuditLogOptions
   /** File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1); absent: no identity provider is trusted. */
   readonly authenticationConfig?: string
+  /** Absent: the logical clusters are Records in the host. */
+  readonly etcd?: EtcdSettings
   /** Storage limit of one logical cluster, in bytes; absent: no limit. */
   readonly storageBytes?: number
   /** Storage limit of all logical clusters together, in bytes; absent: no limit. */
@@ -93,24 +98,15 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   const frontProxy = stack.use(frontProxyFromHost({ client, log, signal }))
   await frontProxy.synced(signal)
   const replica = stack.use(await createReplica({ client, log, metrics, signal }))
+  const parts = { client, replica, sealKey, otherSealKeys, authority: pki.clientCa }
   const store = stack.use(
-    await openHostStore({
-      client,
-      sealKey,
-      otherSealKeys,
-      requireValue: requireObjectBytes,
-      ...(options.totalStorageBytes !== undefined && { maxBytes: options.totalStorageBytes }),
-      mayWriteForMs: (bucket) => replica.mayWriteForMs(bucket),
-      onProblem: (message, error) => log.warn(message, { error }),
-      signal,
-    }),
+    options.etcd === undefined
+      ? await openRecords(options, parts, stack)
+      : await openInEtcd(options, options.etcd, parts),
   )
-  replica.beforeLeaving((isMoved, limit) => store.saveRenewals(isMoved, { signal: limit }))
-  const forget = (isMoved: (id: ClusterId) => boolean): void => store.forgetRenewals(isMoved)
-  stack.defer(replica.ownership.follow({ gained: forget, lost: forget }))
   const api = stack.use(
     await createVirtualApi({
-      store: measuredStore(store, { name: 'host', metrics }),
+      store: measuredStore(store, { name: options.etcd === undefined ? 'host' : 'etcd', metrics }),
       pki,
       ...(advertisePort !== 0 && { address: { host: advertiseAddress, port: advertisePort } }),
       frontProxy: () => frontProxy.current(),
@@ -186,4 +182,45 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
+}
+
+interface StoreParts {
+  readonly client: KubeClient
+  readonly replica: Awaited<ReturnType<typeof createReplica>>
+  readonly sealKey: Uint8Array
+  readonly otherSealKeys: readonly Uint8Array[]
+  readonly authority: string
+}
+
+/** The store in the host. Renewals that are only in memory go with the logical clusters that change hands. */
+async function openRecords(
+  { totalStorageBytes, log, signal }: ApiserverOptions,
+  { client, replica, sealKey, otherSealKeys }: StoreParts,
+  stack: AsyncDisposableStack,
+): Promise<Store> {
+  const store = await openHostStore({
+    client,
+    sealKey,
+    otherSealKeys,
+    requireValue: requireObjectBytes,
+    ...(totalStorageBytes !== undefined && { maxBytes: totalStorageBytes }),
+    mayWriteForMs: (bucket) => replica.mayWriteForMs(bucket),
+    onProblem: (message, error) => log.warn(message, { error }),
+    signal,
+  })
+  replica.beforeLeaving((isMoved, limit) => store.saveRenewals(isMoved, { signal: limit }))
+  const forget = (isMoved: (id: ClusterId) => boolean): void => store.forgetRenewals(isMoved)
+  stack.defer(replica.ownership.follow({ gained: forget, lost: forget }))
+  return store
+}
+
+/** The store in an etcd that all replicas use. */
+async function openInEtcd(
+  { log, signal }: ApiserverOptions,
+  settings: EtcdSettings,
+  { replica, sealKey, otherSealKeys, authority }: StoreParts,
+): Promise<Store> {
+  const seal = new Seal(sealKey, { otherKeys: otherSealKeys })
+  const mayWriteForMs = (cluster: ClusterId): number => replica.mayWriteForMs(bucketNumberOf(cluster))
+  return await openEtcd(settings, { authority, seal, mayWriteForMs, log, signal })
 }

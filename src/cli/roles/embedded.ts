@@ -1,7 +1,7 @@
 // `kcp start`: store, server, controllers and operator in one process. No Kubernetes needed.
 import { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { access, constants, mkdir, readdir, stat } from 'node:fs/promises'
+import { access, constants, mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { createServer as createTcpServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { rootClusterName, type ClusterId, type ClusterName } from '#apimachinery/meta/index.ts'
@@ -13,7 +13,8 @@ import { kcpCrds, systemNamespace, type CustomResourceDefinition, type VolumeMov
 import type { AddressPolicyOptions } from '#network/egress/index.ts'
 import { clusterProfilesController, operatorMetrics, startOperator } from '#operator/index.ts'
 import { measuredStore } from '#store/measured/index.ts'
-import { openSqliteStore } from '#store/sqlite/index.ts'
+import type { Store } from '#store/index.ts'
+import { openSqliteStore, readOrCreateSeal } from '#store/sqlite/index.ts'
 import { createMetrics, type Logger, type Metrics } from '#telemetry/index.ts'
 import {
   certificateBackdatingMs,
@@ -31,6 +32,7 @@ import { adminKubeconfigRenewal } from './admin-kubeconfig.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
 import { followSignIn } from './sign-in.ts'
 import { certificateExpiry, keepRenewed, type Renewal } from './keep-renewed.ts'
+import { openEtcd, type EtcdSettings } from './etcd-store.ts'
 import { openConsole, type ConsoleSettings } from './console.ts'
 import { openHost } from './host-installation.ts'
 import { memberControllers } from './member-controllers.ts'
@@ -49,6 +51,8 @@ export interface EmbeddedOptions {
   readonly audit?: AuditLogOptions
   /** File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1); absent: no identity provider is trusted. */
   readonly authenticationConfig?: string
+  /** Absent: the store is a SQLite file in the directory. */
+  readonly etcd?: EtcdSettings
   /** The storage quota of each logical cluster, in bytes; absent: no limit. */
   readonly storageBytes?: number
   /** Lifetime of an Event after its last write, in milliseconds. Default one hour. */
@@ -99,7 +103,13 @@ export async function startEmbedded(given: EmbeddedOptions): Promise<Embedded> {
   await using stack = new AsyncDisposableStack()
   const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log }))
   const signIn = await followSignIn(options.authenticationConfig, { log, signal })
-  const store = stack.use(await openStore(rootDir, { mayBeNew: keptPki === undefined || hasKeysOnly }))
+  const isNew = keptPki === undefined || hasKeysOnly
+  if (options.etcd !== undefined) await requireNoDatabase(rootDir)
+  const store = stack.use(
+    options.etcd === undefined
+      ? await openStore(rootDir, { mayBeNew: isNew })
+      : await openEtcdOf(options, options.etcd),
+  )
   const pki = keptPki ?? (await openPki(rootDir))
   const api = stack.use(await createServer(options, { store, pki, audit, signIn }))
   const rootClient = api.client(rootClusterName)
@@ -137,7 +147,7 @@ export async function startEmbedded(given: EmbeddedOptions): Promise<Embedded> {
 type Settings = EmbeddedOptions & { readonly metrics: Metrics }
 
 interface Data {
-  readonly store: Awaited<ReturnType<typeof openStore>>
+  readonly store: Store
   readonly pki: Pki
   readonly audit: VirtualApiOptions['audit']
   readonly signIn: VirtualApiOptions['signIn']
@@ -149,7 +159,7 @@ async function createServer(options: Settings, { store, pki, audit, signIn }: Da
   const { usageEveryMs = 60_000 } = options
   const { validFromDate } = new X509Certificate(pki.clientCa)
   return await createVirtualApi({
-    store: measuredStore(store, { name: 'sqlite', metrics }),
+    store: measuredStore(store, { name: options.etcd === undefined ? 'sqlite' : 'etcd', metrics }),
     pki,
     // A port that the system chooses is not known yet.
     ...(port !== 0 && { address: { host: advertiseAddress, port } }),
@@ -337,10 +347,37 @@ const keyEntries: ReadonlySet<string> = new Set(['pki', 'seal.key'])
 async function isOurs(dir: string, entries: readonly string[]): Promise<boolean> {
   if (!entries.includes('data')) return false
   const data = await readdir(join(dir, 'data'))
-  return data.includes('kcp.db') || (data.length === 0 && entries.length === 1)
+  return data.includes('kcp.db') || data.includes(etcdMark) || (data.length === 0 && entries.length === 1)
 }
 
-async function openStore(rootDir: string, { mayBeNew }: { mayBeNew: boolean }) {
+/** A file in `data` of an installation whose logical clusters are in etcd. */
+const etcdMark = 'in-etcd'
+
+/** Throws ExitError if the directory has an embedded database, whose logical clusters would be missing in etcd. */
+async function requireNoDatabase(rootDir: string): Promise<void> {
+  if (!existsSync(join(rootDir, 'data', 'kcp.db'))) return
+  throw new ExitError(
+    `"${rootDir}" has an embedded database: save it with kcp backup, start with --store etcd in a new directory, and restore it there`,
+  )
+}
+
+/** Opens the store in etcd, and marks the directory as that of an installation whose data are there. */
+async function openEtcdOf({ rootDir, log, signal }: EmbeddedOptions, settings: EtcdSettings): Promise<Store> {
+  const { clientCa: authority } = await openPki(rootDir)
+  let seal: ReturnType<typeof readOrCreateSeal>
+  try {
+    seal = readOrCreateSeal(join(rootDir, 'seal.key'))
+  } catch (error) {
+    throw new ExitError(messageOf(error), { cause: error })
+  }
+  const store = await openEtcd(settings, { authority, seal, log, signal })
+  const data = join(rootDir, 'data')
+  await mkdir(data, { recursive: true, mode: 0o700 })
+  await writeFile(join(data, etcdMark), `${settings.prefix}\n`)
+  return store
+}
+
+async function openStore(rootDir: string, { mayBeNew }: { mayBeNew: boolean }): Promise<Store> {
   try {
     return await openSqliteStore({
       file: join(rootDir, 'data', 'kcp.db'),

@@ -1,1 +1,2 @@
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite-store.ts'
+export { readOrCreateSeal } from './sealed-values.ts'

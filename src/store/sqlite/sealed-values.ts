@@ -1,35 +1,13 @@
-// The sealed values of the database, and their form at rest.
+// The key that Secrets in the database are sealed with, and the sealing of older databases.
 import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
-import { Seal } from '#store/seal.ts'
-import { StoreError, type ObjectKey } from '#store/store.ts'
+import { Seal, sealedResource, sealedValue } from '#store/seal.ts'
+import type { ObjectKey } from '#store/store.ts'
 
-// JSON begins with `{` or is `null`.
-const prefix = Buffer.from('sealed:')
 /** Number of rows sealed at a time when an older database is opened. */
 const batchRows = 500
-
-/** Secrets: of tenants, and those of the installation, such as kubeconfigs of members. */
-export const sealedResource = 'secrets'
-
-/** The stored form of `value`. */
-export function sealedValue(seal: Seal, key: ObjectKey, value: Uint8Array): Uint8Array {
-  return key.resource === sealedResource ? Buffer.concat([prefix, Buffer.from(seal.close(key, value))]) : value
-}
-
-/**
- * The value as it was written. Throws StoreError Unavailable for a value that was not sealed with this key for this
- * object.
- */
-export function openedValue(seal: Seal, key: ObjectKey, stored: Uint8Array): Uint8Array {
-  if (key.resource !== sealedResource) return stored
-  const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength)
-  if (!bytes.subarray(0, prefix.length).equals(prefix))
-    throw new StoreError('Unavailable', `what is stored as "${key.resource}/${key.name}" is not sealed`)
-  return seal.open(key, bytes.toString('latin1', prefix.length))
-}
 
 /** Seals the Secrets that a database of an older format holds in the clear. Run this in a transaction. */
 export function sealAll(database: DatabaseSync, seal: Seal): void {

@@ -1,7 +1,7 @@
 // The SQL of the embedded store: one class over an open database, synchronous, independent of threads.
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
-import type { Seal } from '#store/seal.ts'
+import { openedValue, sealedResource, sealedValue, type Seal } from '#store/seal.ts'
 import type { ListScope, ObjectKey } from '#store/store.ts'
 import {
   valueAt,
@@ -13,7 +13,6 @@ import {
   type Values,
   type WriteCall,
 } from './protocol.ts'
-import { openedValue, sealedResource, sealedValue } from './sealed-values.ts'
 
 type Row = readonly [string, string, string, string, number, number, Uint8Array]
 

@@ -1,0 +1,730 @@
+// The store in an etcd of its own or a shared one, below a prefix. etcd gives the revisions; a write is acknowledged
+// after etcd's watch has delivered it.
+//
+// The key `PREFIX/owner` holds the id of the installation's data and the process that writes them. In an installation of
+// one process, every write is a transaction that succeeds only while that key is as the process wrote it at its start:
+// from the moment a successor has started, nothing that its predecessor still has under way is written.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { randomUUID } from 'node:crypto'
+import { status } from '@grpc/grpc-js'
+import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
+import { abortable } from '#async/index.ts'
+import { EventLog, lastStates } from '#store/event-log.ts'
+import { openedValue, sealedValue, type Seal } from '#store/seal.ts'
+import {
+  StoreError,
+  type ListResult,
+  type ListScope,
+  type ObjectKey,
+  type Store,
+  type StoredObject,
+  type StoreEvent,
+  type Updating,
+  type Waiting,
+} from '#store/store.ts'
+import { EtcdClient, isOutage, isServiceError, type EtcdEndpoints } from './etcd-client.ts'
+import { EventStream, type Change } from './event-stream.ts'
+import { EtcdKeys, type KeyRange } from './keys.ts'
+import type { Compare, KeyValue, RangeRequest, RequestOp, TxnResponse, WatchEvent } from './messages.ts'
+import { Resources } from './resources.ts'
+
+export interface EtcdStoreOptions {
+  readonly endpoints: EtcdEndpoints
+  /** Begins all keys, such as `/kcp`. */
+  readonly prefix: string
+  /**
+   * The directory or installation that the data belong to: another one is refused. A successor with the same name takes
+   * over at once.
+   */
+  readonly owner: string
+  /** Seals Secrets. */
+  readonly seal: Seal
+  /**
+   * For an installation of several processes: for how many milliseconds this process may still write to a logical
+   * cluster. Absent: this process is the only one, and takes over from any predecessor.
+   */
+  readonly mayWriteForMs?: (cluster: ClusterId) => number
+  /** Milliseconds of history that etcd keeps; 0: somebody else compacts it. Default 5 min, as in kube-apiserver. */
+  readonly historyMs?: number
+  /** Size limit of one value. Default 1.5 MiB less what keys and messages take, as etcd's own default. */
+  readonly maxValueBytes?: number
+  readonly onProblem?: (message: string, error: unknown) => void
+}
+
+interface Owner {
+  readonly instanceId: string
+  readonly owner: string
+  readonly keyId: string
+  /** Differs for every start. */
+  readonly process: string
+}
+
+/** etcd's default limit of a request, and what is left of it for the key and the rest of the transaction. */
+const etcdRequestBytes = 1.5 * 1024 * 1024
+const requestOverheadBytes = 8 * 1024
+const defaultHistoryMs = 5 * 60_000
+/** Objects in one answer of etcd. */
+const pageSize = 500
+const deletesAtATime = 64
+/** Changes that a resumed watch may read from etcd's history. */
+const maxChanges = 100_000
+const maxWaiting = 4096
+/** For so long a write whose outcome is not known is asked after. */
+const askAfterMs = 10_000
+const retryMs = 100
+/** A write is not begun if the process may write for less than this, milliseconds. */
+const minWriteMs = 100
+/** Progress requests are answered correctly from this version on. */
+const oldestVersion = [3, 5, 8] as const
+
+/**
+ * Opens the store. Rejects StoreError Unavailable with one line for the user if etcd cannot be reached or is too old, or
+ * if the data belong to another installation or are sealed with another key. Changes nothing in these cases.
+ */
+export async function openEtcdStore(options: EtcdStoreOptions & Waiting): Promise<Store> {
+  const client = new EtcdClient(options.endpoints)
+  try {
+    return await abortable(open(client, options), options.signal)
+  } catch (error) {
+    client[Symbol.dispose]()
+    throw asStoreError(error)
+  }
+}
+
+async function open(client: EtcdClient, options: EtcdStoreOptions): Promise<Store> {
+  const { prefix, seal, onProblem = () => undefined } = options
+  const { version } = await client.status()
+  requireVersion(version)
+  const keys = new EtcdKeys(prefix)
+  const isShared = options.mayWriteForMs !== undefined
+  const { owner, revision } = await takeOver(client, { keys, seal, owner: options.owner, prefix, isShared })
+  const log = new EventLog()
+  const resources = new Resources()
+  const first = await scan(client, { range: keys.all, keysOnly: true }, (kv) => {
+    const key = keys.parse(kv.key)
+    if (key !== undefined) resources.add(key)
+  })
+  log.start(first as Revision)
+  const store = new EtcdStore({
+    client,
+    keys,
+    seal,
+    log,
+    resources,
+    options,
+    onProblem,
+    owner,
+    ownerRevision: revision,
+  })
+  store.start()
+  return store
+}
+
+function requireVersion(version: string): void {
+  const [major = 0, minor = 0, patch = 0] = version.split(/[.-]/).map(Number)
+  const [wantedMajor, wantedMinor, wantedPatch] = oldestVersion
+  const isNew =
+    major > wantedMajor ||
+    (major === wantedMajor && (minor > wantedMinor || (minor === wantedMinor && patch >= wantedPatch)))
+  if (!isNew)
+    throw new StoreError('Unavailable', `etcd is ${version}: update it to ${oldestVersion.join('.')} or newer`)
+}
+
+/**
+ * Writes that this process is the writer from now on. Returns the revision of this. `isShared`: only makes the entry if
+ * there is none.
+ */
+async function takeOver(
+  client: EtcdClient,
+  {
+    keys,
+    seal,
+    owner,
+    prefix,
+    isShared,
+  }: { keys: EtcdKeys; seal: Seal; owner: string; prefix: string; isShared: boolean },
+): Promise<{ owner: Owner; revision: number }> {
+  for (;;) {
+    const { kvs } = await client.range({ key: keys.owner })
+    const [kv] = kvs
+    const known = kv && readOwner(kv, prefix)
+    if (known !== undefined && known.owner !== owner)
+      throw new StoreError(
+        'Unavailable',
+        `prefix ${prefix} in etcd holds the data of ${known.owner}: choose another prefix, or start from there`,
+      )
+    if (known !== undefined && !seal.opens(known.keyId))
+      throw new StoreError(
+        'Unavailable',
+        `Secrets below ${prefix} in etcd are sealed with another key: restore its file`,
+      )
+    if (isShared && kv !== undefined && known !== undefined) return { owner: known, revision: kv.modRevision }
+    if (known === undefined) await requireEmpty(client, keys, prefix)
+    const next: Owner = {
+      instanceId: known?.instanceId ?? randomUUID(),
+      owner,
+      keyId: seal.keyId,
+      process: randomUUID(),
+    }
+    const { succeeded, header } = await client.txn({
+      compare: [{ key: keys.owner, target: 2, modRevision: kv?.modRevision ?? 0 }],
+      success: [{ requestPut: { key: keys.owner, value: Buffer.from(JSON.stringify(next)) } }],
+      failure: [],
+    })
+    if (succeeded) return { owner: next, revision: header.revision }
+  }
+}
+
+function readOwner(kv: KeyValue, prefix: string): Owner {
+  try {
+    const found = JSON.parse(kv.value.toString()) as Owner
+    if (typeof found.instanceId === 'string' && typeof found.owner === 'string') return found
+  } catch {
+    // Said below.
+  }
+  throw new StoreError('Unavailable', `what is below ${prefix} in etcd was not written by kcp: choose another prefix`)
+}
+
+async function requireEmpty(client: EtcdClient, keys: EtcdKeys, prefix: string): Promise<void> {
+  const { kvs } = await client.range({ key: keys.all.start, rangeEnd: keys.all.end, limit: 1, keysOnly: true })
+  if (kvs.length > 0)
+    throw new StoreError(
+      'Unavailable',
+      `the key ${keys.owner.toString()} is missing in etcd: restore it, or choose another prefix than ${prefix}`,
+    )
+}
+
+/** Calls `take` with every key of the range, at one revision, which is returned. */
+async function scan(
+  client: EtcdClient,
+  { range, keysOnly = false, limit = Infinity }: { range: KeyRange; keysOnly?: boolean; limit?: number },
+  take: (kv: KeyValue) => boolean | void,
+  at?: number,
+): Promise<number> {
+  let revision = at
+  let key = range.start
+  for (let left = limit; ;) {
+    const page: RangeRequest = {
+      key,
+      rangeEnd: range.end,
+      limit: Math.min(left, keysOnly ? pageSize * 20 : pageSize),
+      keysOnly,
+      ...(revision !== undefined && { revision }),
+    }
+    const { kvs, more, header } = await client.range(page)
+    revision ??= header.revision
+    for (const kv of kvs) if (take(kv) !== false) left -= 1
+    const last = kvs.at(-1)
+    if (!more || left <= 0 || last === undefined) return revision
+    key = Buffer.concat([last.key, Buffer.from([0])])
+  }
+}
+
+interface Parts {
+  readonly client: EtcdClient
+  readonly keys: EtcdKeys
+  readonly seal: Seal
+  readonly log: EventLog
+  readonly resources: Resources
+  readonly options: EtcdStoreOptions
+  readonly owner: Owner
+  readonly ownerRevision: number
+  readonly onProblem: (message: string, error: unknown) => void
+}
+
+/** A write that etcd has been asked for. */
+interface Writing {
+  readonly key: ObjectKey
+  readonly etcdKey: Buffer
+  readonly ops: readonly RequestOp[]
+  /** Revision that the object must have; 0: there must be none. */
+  readonly ifRevision: number
+  /** The value at rest; absent in a deletion. */
+  readonly stored?: Uint8Array
+  /** The first change of the key that the watch has told since the write began. */
+  seen?: Change
+}
+
+class EtcdStore implements Store {
+  readonly maxValueBytes: number
+  readonly instanceId: string
+  readonly #parts: Parts
+  readonly #life = new AbortController()
+  readonly #stream: EventStream
+  /** Writes under way, by the text of their keys. */
+  readonly #writing = new Map<string, Set<Writing>>()
+  #waiting = 0
+  #running: Promise<unknown> | undefined
+
+  constructor(parts: Parts) {
+    const { client, keys, log, resources, options, owner, onProblem } = parts
+    this.#parts = parts
+    this.maxValueBytes = options.maxValueBytes ?? etcdRequestBytes - requestOverheadBytes
+    this.instanceId = owner.instanceId
+    this.#stream = new EventStream({
+      client,
+      range: keys.all,
+      log,
+      read: (event) => this.#change(event),
+      seen: (change) => {
+        if (change.type === 'delete') resources.remove(change.key)
+        else if (change.object.revision === change.object.createRevision) resources.add(change.object.key)
+        for (const write of this.#writing.get(textOf(keyOf(change))) ?? [])
+          if (revisionOf(change) > write.ifRevision) write.seen ??= change
+      },
+      onProblem,
+      signal: this.#life.signal,
+    })
+  }
+
+  start(): void {
+    this.#running = Promise.all([this.#stream.run(), this.#compact()])
+  }
+
+  async get(key: ObjectKey, { signal }: Waiting): Promise<StoredObject | undefined> {
+    const { client, keys } = this.#parts
+    return await this.#read(signal, async () => {
+      const { kvs } = await client.range({ key: keys.key(key) })
+      const [kv] = kvs
+      return kv && this.#object(key, kv)
+    })
+  }
+
+  async list(scope: ListScope, options: Waiting & { limit?: number; after?: ObjectKey }): Promise<ListResult> {
+    return await this.#read(options.signal, () => this.#list(scope, options))
+  }
+
+  async create(key: ObjectKey, value: Uint8Array, { signal }: Waiting): Promise<StoredObject> {
+    const stored = this.#toStore(key, value)
+    const revision = await this.#write(signal, this.#put(key, stored, 0))
+    return { key, revision, createRevision: revision, value }
+  }
+
+  async update(key: ObjectKey, value: Uint8Array, { signal, ifRevision }: Updating): Promise<StoredObject> {
+    const stored = this.#toStore(key, value)
+    let createRevision = 0
+    const revision = await this.#write(signal, this.#put(key, stored, ifRevision), (found) => (createRevision = found))
+    return { key, revision, createRevision: createRevision as Revision, value }
+  }
+
+  async delete(key: ObjectKey, { signal, ifRevision }: Waiting & { ifRevision: Revision }): Promise<Revision> {
+    const etcdKey = this.#parts.keys.key(key)
+    return await this.#write(signal, { key, etcdKey, ops: [{ requestDeleteRange: { key: etcdKey } }], ifRevision })
+  }
+
+  async deleteCluster(cluster: ClusterId, { signal }: Waiting): Promise<void> {
+    const { client, keys } = this.#parts
+    const range = keys.range({ cluster })
+    for (;;) {
+      signal.throwIfAborted()
+      const found: { key: ObjectKey; revision: Revision }[] = []
+      await this.#read(signal, () =>
+        scan(client, { range, keysOnly: true, limit: pageSize }, ({ key, modRevision }) => {
+          const parsed = keys.parse(key)
+          if (parsed !== undefined) found.push({ key: parsed, revision: modRevision as Revision })
+          return parsed !== undefined
+        }),
+      )
+      if (found.length === 0) return
+      while (found.length > 0)
+        await Promise.all(
+          found.splice(0, deletesAtATime).map(async ({ key, revision }) => {
+            try {
+              await this.delete(key, { signal, ifRevision: revision })
+            } catch (error) {
+              // It has changed or gone since it was listed: the next round has it as it is.
+              if (!(error instanceof StoreError) || !['KeyMissing', 'RevisionMismatch'].includes(error.code))
+                throw error
+            }
+          }),
+        )
+    }
+  }
+
+  async *watch({ since, signal }: Waiting & { since: Revision }): AsyncIterable<readonly StoreEvent[]> {
+    if (signal.aborted) return
+    const { log, keys } = this.#parts
+    // The log may move on while older changes are read; it buffers the events after `from` meanwhile.
+    const from = log.knows(since) ? since : log.revision
+    const live = log.watch(from, signal)
+    try {
+      if (from !== since) {
+        const older = await this.#history(keys.all, { since, until: from }, signal)
+        yield [...older, { type: 'progress', revision: from }]
+      }
+      yield* live
+    } finally {
+      live.end()
+    }
+  }
+
+  async changes(
+    { cluster, resource }: { cluster?: ClusterId; resource: string },
+    { signal, since }: Waiting & { since: Revision },
+  ): Promise<readonly StoreEvent[]> {
+    const { keys } = this.#parts
+    const range = keys.range(cluster === undefined ? {} : { cluster, resource })
+    const until = await this.revision({ signal })
+    if (since >= until) return []
+    const all = await this.#history(range, { since, until }, signal)
+    return lastStates(
+      all.filter((change) => keyOf(change).resource === resource),
+      since,
+    )
+  }
+
+  async revision({ signal }: Waiting): Promise<Revision> {
+    const { client, keys, log } = this.#parts
+    return await this.#read(signal, async () => {
+      const { header } = await client.range({ key: keys.owner, keysOnly: true })
+      await this.#stream.reached(header.revision)
+      return log.revision
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#life.abort()
+    this.#stream.fail(closed())
+    await this.#running
+    this.#parts.client[Symbol.dispose]()
+  }
+
+  async #list(
+    scope: ListScope,
+    { limit = Infinity, after, signal }: Waiting & { limit?: number; after?: ObjectKey },
+  ): Promise<ListResult> {
+    const { client, keys, resources } = this.#parts
+    const { cluster, resource, containing } = scope
+    const items: StoredObject[] = []
+    let next: ObjectKey | undefined
+    let revision: number | undefined
+    if (cluster === undefined && resource !== undefined) {
+      // The table of resources is as new as the events that were delivered.
+      revision = (await client.range({ key: keys.owner, keysOnly: true })).header.revision
+      await this.#stream.reached(revision)
+    }
+    const ranges =
+      cluster !== undefined || resource === undefined
+        ? [keys.range(scope)]
+        : resources.clustersOf(resource).map((one) => keys.range({ ...scope, cluster: one }))
+    for (const range of ranges) {
+      const start = after === undefined ? range.start : later(range.start, keys.after(keys.key(after)))
+      if (Buffer.compare(start, range.end) >= 0) continue
+      const wanted = limit - items.length + 1
+      const at = await scan(
+        client,
+        { range: { start, end: range.end }, limit: wanted },
+        (kv) => {
+          signal.throwIfAborted()
+          const key = keys.parse(kv.key)
+          const object = key && this.#readable(key, kv)
+          if (object === undefined || !contains(object.value, containing)) return false
+          if (items.length < limit) items.push(object)
+          else next = items.at(-1)?.key
+          return true
+        },
+        revision,
+      )
+      revision ??= at
+      if (next !== undefined) break
+    }
+    revision ??= (await client.range({ key: keys.owner, keysOnly: true })).header.revision
+    await this.#stream.reached(revision)
+    return { items, revision: revision as Revision, ...(next !== undefined && { next }) }
+  }
+
+  /** The changes of the range in (since, until], oldest first. */
+  async #history(
+    range: KeyRange,
+    { since, until }: { since: number; until: number },
+    signal: AbortSignal,
+  ): Promise<readonly Change[]> {
+    const { client } = this.#parts
+    const log = new EventLog()
+    log.start(since as Revision)
+    const changes: Change[] = []
+    using life = ended(AbortSignal.any([signal, this.#life.signal]))
+    const failed = Promise.withResolvers<never>()
+    failed.promise.catch(() => undefined)
+    const stream = new EventStream({
+      client,
+      range,
+      log,
+      read: (event) => this.#change(event),
+      seen: (change) => {
+        if (revisionOf(change) <= until) changes.push(change)
+        if (changes.length > maxChanges) failed.reject(compacted('there are too many changes since then'))
+      },
+      onProblem: this.#parts.onProblem,
+      signal: life.signal,
+    })
+    void stream.run()
+    try {
+      await Promise.race([stream.reached(until), failed.promise])
+      return changes
+    } catch (error) {
+      signal.throwIfAborted()
+      throw error
+    }
+  }
+
+  #put(key: ObjectKey, stored: Uint8Array, ifRevision: number): Writing {
+    const etcdKey = this.#parts.keys.key(key)
+    // The second step tells the revision of the creation.
+    const ops = [{ requestPut: { key: etcdKey, value: stored } }, { requestRange: { key: etcdKey, keysOnly: true } }]
+    return { key, etcdKey, ops, ifRevision, stored }
+  }
+
+  /** Returns the revision of the write, after its event was delivered. */
+  async #write(
+    signal: AbortSignal,
+    write: Writing,
+    created: (revision: number) => void = () => undefined,
+  ): Promise<Revision> {
+    signal.throwIfAborted()
+    if (this.#life.signal.aborted) throw closed()
+    const { mayWriteForMs } = this.#parts.options
+    if (mayWriteForMs !== undefined && mayWriteForMs(write.key.cluster) < minWriteMs)
+      throw new StoreError('Unavailable', 'this process may not write to the logical cluster now')
+    if (this.#waiting >= maxWaiting) throw new StoreError('Busy', 'too many writes wait for etcd: try again later')
+    this.#waiting += 1
+    const text = textOf(write.key)
+    const others = this.#writing.get(text) ?? new Set()
+    this.#writing.set(text, others.add(write))
+    const done = this.#attempt(write, created).finally(() => {
+      this.#waiting -= 1
+      others.delete(write)
+      if (others.size === 0) this.#writing.delete(text)
+    })
+    done.catch(() => undefined)
+    return await abortable(done, signal)
+  }
+
+  async #attempt(write: Writing, created: (revision: number) => void): Promise<Revision> {
+    const { client, keys, ownerRevision } = this.#parts
+    const { key, etcdKey, ifRevision, ops } = write
+    const expected: Compare =
+      ifRevision === 0
+        ? { key: etcdKey, target: 1, createRevision: 0 }
+        : { key: etcdKey, target: 2, modRevision: ifRevision }
+    const isOurs: Compare = { key: keys.owner, target: 2, modRevision: ownerRevision }
+    const failure = [
+      { requestRange: { key: keys.owner, keysOnly: true } },
+      { requestRange: { key: etcdKey, keysOnly: true } },
+    ]
+    const request = { compare: [expected, isOurs], success: ops, failure }
+    const leftMs = this.#parts.options.mayWriteForMs?.(key.cluster) ?? Infinity
+    const deadline = performance.now() + Math.min(askAfterMs, leftMs)
+    for (let isRepeated = false; ; isRepeated = true) {
+      let answer: TxnResponse
+      try {
+        answer = await client.txn(request, leftMs)
+      } catch (error) {
+        if (!isOutage(error)) throw asStoreError(error)
+        if (!(await this.#untilBack(deadline))) throw unknownOutcome(key, error)
+        const told = this.#isDone(write)
+        if (told === undefined) continue
+        created(told.createRevision)
+        return told.revision
+      }
+      const { revision } = answer.header
+      await this.#stream.reached(revision)
+      if (answer.succeeded) {
+        created(answer.responses[1]?.responseRange?.kvs[0]?.createRevision ?? revision)
+        return revision as Revision
+      }
+      const told = isRepeated ? this.#isDone(write) : undefined
+      if (told === undefined) throw this.#refusal(answer, key, ifRevision)
+      created(told.createRevision)
+      return told.revision
+    }
+  }
+
+  #refusal({ responses }: TxnResponse, key: ObjectKey, ifRevision: number): StoreError {
+    const [owner, found] = responses.map(({ responseRange }) => responseRange?.kvs[0])
+    if (owner?.modRevision !== this.#parts.ownerRevision) {
+      const error = new StoreError(
+        'Unavailable',
+        'a newer process of this installation has taken over its data in etcd',
+      )
+      this.#stream.fail(error)
+      return error
+    }
+    const what = `"${key.resource}/${key.name}"`
+    if (ifRevision === 0) return new StoreError('KeyExists', `${what} exists`)
+    if (found === undefined) return new StoreError('KeyMissing', `${what} does not exist`)
+    return new StoreError('RevisionMismatch', `${what} is at revision ${found.modRevision}, not ${ifRevision}`)
+  }
+
+  /** Resolves when etcd answers again and all that it has done until then was delivered; false if this takes too long. */
+  async #untilBack(deadline: number): Promise<boolean> {
+    const { client, keys } = this.#parts
+    while (performance.now() < deadline && !this.#life.signal.aborted) {
+      try {
+        const { header } = await client.range({ key: keys.owner, keysOnly: true })
+        await this.#stream.reached(header.revision)
+        return true
+      } catch (error) {
+        if (!isOutage(error)) throw asStoreError(error)
+        await sleep(retryMs)
+      }
+    }
+    return false
+  }
+
+  /**
+   * What a write whose answer was lost has done; undefined if nothing. The first change of the key after the revision
+   * that the writer expects decides: if it is another's, the write has failed.
+   */
+  #isDone({
+    key,
+    seen,
+    stored,
+  }: Writing): { readonly revision: Revision; readonly createRevision: number } | undefined {
+    if (seen?.type === 'delete' && stored === undefined) return { revision: seen.revision, createRevision: 0 }
+    if (seen?.type !== 'put' || stored === undefined) return undefined
+    return Buffer.compare(seen.object.value, this.#opened(key, stored)) === 0 ? seen.object : undefined
+  }
+
+  /** Runs a question to etcd; the errors are those of a Store. */
+  async #read<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+    signal.throwIfAborted()
+    if (this.#life.signal.aborted) throw closed()
+    const answer = (async () => {
+      const deadline = performance.now() + askAfterMs
+      for (;;) {
+        try {
+          return await ask()
+        } catch (error) {
+          // Another endpoint may answer.
+          if (!isOutage(error) || performance.now() > deadline || this.#life.signal.aborted) throw asStoreError(error)
+          await sleep(retryMs)
+        }
+      }
+    })()
+    answer.catch(() => undefined)
+    return await abortable(answer, signal)
+  }
+
+  #toStore(key: ObjectKey, value: Uint8Array): Uint8Array {
+    const stored = sealedValue(this.#parts.seal, key, value)
+    const bytes = Math.max(value.length, stored.length)
+    if (bytes <= this.maxValueBytes) return stored
+    const message = `"${key.resource}/${key.name}" has ${bytes} bytes, more than the limit of ${this.maxValueBytes}`
+    throw new StoreError('TooLarge', message)
+  }
+
+  #opened(key: ObjectKey, stored: Uint8Array): Uint8Array {
+    return openedValue(this.#parts.seal, key, stored)
+  }
+
+  #object(key: ObjectKey, { modRevision, createRevision, value }: KeyValue): StoredObject {
+    return {
+      key,
+      revision: modRevision as Revision,
+      createRevision: createRevision as Revision,
+      // A view of etcd's answer would keep all of it in memory.
+      value: this.#opened(key, Uint8Array.prototype.slice.call(value)),
+    }
+  }
+
+  /** Undefined if the value cannot be read, which is reported: one damaged value must not affect the others. */
+  #readable(key: ObjectKey, kv: KeyValue): StoredObject | undefined {
+    try {
+      return this.#object(key, kv)
+    } catch (error) {
+      this.#parts.onProblem('an object in etcd cannot be read and is left out', error)
+      return undefined
+    }
+  }
+
+  #change({ type, kv, prevKv }: WatchEvent): Change | undefined {
+    const key = this.#parts.keys.parse(kv.key)
+    if (key === undefined) return undefined
+    const revision = kv.modRevision as Revision
+    if (type === 0) {
+      const object = this.#readable(key, kv)
+      return object && { type: 'put', object }
+    }
+    const previous = prevKv === null ? undefined : this.#readable(key, prevKv)
+    return { type: 'delete', key, revision, ...(previous && { previous }) }
+  }
+
+  /** Drops history that is older than `historyMs`, as kube-apiserver does. */
+  async #compact(): Promise<void> {
+    const { client, keys, onProblem, options } = this.#parts
+    const { historyMs = defaultHistoryMs } = options
+    if (historyMs === 0) return
+    const { signal } = this.#life
+    let old = 0
+    while (!signal.aborted) {
+      try {
+        const { header } = await client.range({ key: keys.owner, keysOnly: true })
+        if (old > 0) await client.compact(old)
+        old = header.revision
+      } catch (error) {
+        // Another process may have dropped more.
+        const isDone = isServiceError(error) && error.code === status.OUT_OF_RANGE
+        if (isDone) old = 0
+        else onProblem('old history of etcd was not dropped', error)
+      }
+      await sleep(historyMs, undefined, { signal }).catch(() => undefined)
+    }
+  }
+}
+
+/** A signal that ends with another, and with its disposal. */
+function ended(outer: AbortSignal): Disposable & { readonly signal: AbortSignal } {
+  const life = new AbortController()
+  return { signal: AbortSignal.any([outer, life.signal]), [Symbol.dispose]: () => life.abort() }
+}
+
+function closed(): StoreError {
+  return new StoreError('Closed', 'the store is closed')
+}
+
+function unknownOutcome({ resource, name }: ObjectKey, cause: unknown): StoreError {
+  return new StoreError('Unavailable', `etcd did not say whether "${resource}/${name}" was written`, { cause })
+}
+
+function compacted(why: string): StoreError {
+  return new StoreError('Compacted', why)
+}
+
+/** The error of a Store for an error of etcd. */
+function asStoreError(error: unknown): unknown {
+  if (!isServiceError(error)) return error
+  const { code, details } = error
+  if (code === status.RESOURCE_EXHAUSTED && details.includes('space exceeded'))
+    return new StoreError('Full', `etcd has no space left: ${details}`, { cause: error })
+  if (code === status.RESOURCE_EXHAUSTED)
+    return new StoreError('Busy', `etcd has too much to do: ${details}`, { cause: error })
+  if (details.includes('request is too large'))
+    return new StoreError('TooLarge', 'the object is larger than etcd takes (its flag --max-request-bytes)', {
+      cause: error,
+    })
+  if (code === status.OUT_OF_RANGE) return compacted(details)
+  return new StoreError('Unavailable', `etcd: ${details || error.message}`, { cause: error })
+}
+
+function keyOf(change: Change): ObjectKey {
+  return change.type === 'put' ? change.object.key : change.key
+}
+
+function revisionOf(change: Change): Revision {
+  return change.type === 'put' ? change.object.revision : change.revision
+}
+
+function textOf({ cluster, resource, namespace, name }: ObjectKey): string {
+  return `${cluster}\0${resource}\0${namespace}\0${name}`
+}
+
+function later(a: Buffer, b: Buffer): Buffer {
+  return Buffer.compare(a, b) > 0 ? a : b
+}
+
+function contains(value: Uint8Array, texts: readonly string[] | undefined): boolean {
+  if (texts === undefined) return true
+  const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+  return texts.some((text) => bytes.includes(text))
+}

@@ -1,0 +1,71 @@
+// `kcp start --store etcd`: what its user sees, and whose data it refuses.
+import { expect } from 'chai'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ensurePrograms, freePort, runCommand, runKcp, startEtcd, type Etcd } from '#test/support/index.ts'
+import { startInstance, type KcpInstance } from './kcp-instance.ts'
+
+describe('logical clusters in an etcd', function () {
+  this.timeout(120_000)
+  const stack = new AsyncDisposableStack()
+  let etcd: Etcd
+  let kcp: KcpInstance
+  let dir = ''
+  const inEtcd = (...more: string[]): string[] => ['--store', 'etcd', '--etcd-servers', etcd.urls.join(), ...more]
+  before(async () => {
+    dir = mkdtempSync(join(tmpdir(), 'kcp-etcd-store-'))
+    stack.defer(() => rmSync(dir, { recursive: true, force: true }))
+    etcd = stack.use(await startEtcd())
+    kcp = stack.use(await startInstance(inEtcd()))
+  })
+  after(() => stack.disposeAsync())
+  const refusal = async (rootDir: string, args: readonly string[]): Promise<string> => {
+    const port = String(await freePort())
+    const run = await runKcp(['start', '--root-dir', rootDir, '--port', port, ...args], {
+      expectCode: 'any',
+      timeoutMs: 30_000,
+    })
+    expect(run.code).to.be.oneOf([1, 2])
+    return run.stderr
+  }
+
+  it('are there after a restart, with Secrets that etcd does not show', async () => {
+    const acme = await kcp.tenant('acme')
+    await acme.kubectl(['create', 'secret', 'generic', 'hidden', '--from-literal=word=sesame'])
+    await acme.kubectl(['create', 'configmap', 'shown', '--from-literal=word=plain'])
+    await kcp.process.kill()
+    await kcp.process.start()
+    const { stdout } = await acme.kubectl(['get', 'secret', 'hidden', '-o', 'jsonpath={.data.word}'])
+    expect(Buffer.from(stdout, 'base64').toString()).to.equal('sesame')
+    const { etcdctl } = await ensurePrograms(['etcdctl'], {})
+    const raw = (await runCommand(etcdctl, [`--endpoints=${etcd.urls[0]}`, 'get', '--prefix', '/kcp/'])).stdout
+    expect(raw).to.contain('plain').and.not.contain('sesame').and.not.contain(Buffer.from('sesame').toString('base64'))
+  })
+
+  it('are refused to another installation, and the directory of one in etcd to an embedded store', async () => {
+    expect(await refusal(join(dir, 'other'), inEtcd())).to.match(/holds the data of the installation [0-9a-f]{16}/)
+    expect(await refusal(kcp.rootDir, [])).to.match(/kcp\.db/)
+  })
+
+  it('of an embedded store are not forgotten by a start with etcd', async () => {
+    await using embedded = await startInstance()
+    await embedded.process.stop()
+    expect(await refusal(embedded.rootDir, inEtcd('--etcd-prefix', '/other'))).to.match(/save it with kcp backup/)
+  })
+
+  it('need flags that fit together, and files that can be read', async () => {
+    const rootDir = join(dir, 'fresh')
+    expect(await refusal(rootDir, ['--store', 'etcd'])).to.match(/needs --etcd-servers/)
+    expect(await refusal(rootDir, ['--etcd-servers', etcd.urls.join()])).to.match(/only used with --store etcd/)
+    expect(await refusal(rootDir, inEtcd('--etcd-certfile', 'a'))).to.match(/used together/)
+    expect(await refusal(rootDir, inEtcd('--etcd-cafile', join(dir, 'none')))).to.match(/cannot read .*none/)
+    writeFileSync(join(dir, 'ca.pem'), 'no certificate')
+    const secured = inEtcd('--etcd-cafile', join(dir, 'ca.pem')).map((arg) => arg.replace('http:', 'https:'))
+    expect(await refusal(rootDir, secured)).to.match(/etcd|certificate|PEM/i)
+    const closed = `http://127.0.0.1:${await freePort()}`
+    expect(await refusal(rootDir, ['--store', 'etcd', '--etcd-servers', closed])).to.match(/etcd: .*ECONNREFUSED/)
+    for (const wrong of ['ftp://x', 'http://a,https://b', 'http://a/path', 'nonsense'])
+      expect(await refusal(rootDir, ['--store', 'etcd', '--etcd-servers', wrong])).to.match(/--etcd-servers/)
+  })
+})
