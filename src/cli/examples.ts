@@ -21,6 +21,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp start --demo                # see it: everything in a temporary directory',
     'kcp start --root-dir .run/kcp',
     'kcp start --root-dir /var/lib/kcp --bind-address 0.0.0.0 --advertise-address kcp.example.com',
+    'kcp start --root-dir /var/lib/kcp --store etcd --etcd-servers https://10.0.0.1:2379',
   ],
   create: [
     'kcp create acme',

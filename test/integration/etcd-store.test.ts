@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ensurePrograms, freePort, runCommand, runKcp, startEtcd, type Etcd } from '#test/support/index.ts'
+import { ensurePrograms, freePort, runCommand, runKcp, startEtcd, waitFor, type Etcd } from '#test/support/index.ts'
 import { startInstance, type KcpInstance } from './kcp-instance.ts'
 
 describe('logical clusters in an etcd', function () {
@@ -41,6 +41,26 @@ describe('logical clusters in an etcd', function () {
     const { etcdctl } = await ensurePrograms(['etcdctl'], {})
     const raw = (await runCommand(etcdctl, [`--endpoints=${etcd.urls[0]}`, 'get', '--prefix', '/kcp/'])).stdout
     expect(raw).to.contain('plain').and.not.contain('sesame').and.not.contain(Buffer.from('sesame').toString('base64'))
+  })
+
+  it('are read from memory while etcd is away, and writes say so until it is back', async () => {
+    const acme = await kcp.tenant('away')
+    const maps = `${acme.base}/api/v1/namespaces/default/configmaps`
+    expect((await acme.http.request('POST', maps, { body: { metadata: { name: 'known' } } })).status).to.equal(201)
+    const [member] = etcd.members
+    await member?.kill()
+    expect((await acme.http.request('GET', `${maps}/known`)).status).to.equal(200)
+    const refused = await acme.http.request('POST', maps, { body: { metadata: { name: 'late' } } })
+    expect(refused.status, refused.text).to.equal(503)
+    expect(refused.text).to.contain('etcd')
+    await member?.start()
+    const written = async (): Promise<boolean> =>
+      (await acme.http.request('POST', maps, { body: { metadata: { generateName: 'after-' } } })).status === 201
+    await waitFor(written, { what: 'writes to go on', deadlineMs: 30_000 })
+    const { items } = (await acme.http.request('GET', maps)).json() as { items: { metadata: { name: string } }[] }
+    expect(items.map(({ metadata }) => metadata.name))
+      .to.include('known')
+      .and.not.include('late')
   })
 
   it('are refused to another installation, and the directory of one in etcd to an embedded store', async () => {

@@ -2,7 +2,7 @@
 import { sleep } from '#async/index.ts'
 import type { Revision } from '#apimachinery/meta/index.ts'
 import type { EventLog } from '#store/event-log.ts'
-import { StoreError, type StoreEvent } from '#store/store.ts'
+import { isStoreError, StoreError, type StoreEvent } from '#store/store.ts'
 import type { EtcdClient, EtcdWatch } from './etcd-client.ts'
 import type { KeyRange } from './keys.ts'
 import type { WatchEvent, WatchResponse } from './messages.ts'
@@ -56,7 +56,7 @@ export class EventStream {
         await this.#follow()
       } catch (error) {
         if (signal.aborted) break
-        if (error instanceof StoreError) {
+        if (isStoreError(error)) {
           this.fail(error)
           return
         }

@@ -12,6 +12,7 @@ import { abortable } from '#async/index.ts'
 import { EventLog, lastStates } from '#store/event-log.ts'
 import { openedValue, sealedValue, type Seal } from '#store/seal.ts'
 import {
+  isStoreError,
   StoreError,
   type ListResult,
   type ListScope,
@@ -333,7 +334,7 @@ class EtcdStore implements Store {
               await this.delete(key, { signal, ifRevision: revision })
             } catch (error) {
               // It has changed or gone since it was listed: the next round has it as it is.
-              if (!(error instanceof StoreError) || !['KeyMissing', 'RevisionMismatch'].includes(error.code))
+              if (!(isStoreError(error)) || !['KeyMissing', 'RevisionMismatch'].includes(error.code))
                 throw error
             }
           }),
