@@ -71,8 +71,8 @@ export class StoreError extends Error {
 
 /** By its name: a store that is loaded late has a class of its own in the compiled program. */
 export function isStoreError(error: unknown, code?: StoreErrorCode): error is StoreError {
-  const isOne = error instanceof Error && error.name === 'StoreError'
-  return isOne && (code === undefined || (error as StoreError).code === code)
+  if (!(error instanceof Error) || error.name !== 'StoreError') return false
+  return code === undefined || ('code' in error && error.code === code)
 }
 
 /** Selects objects: a prefix of the key order, or one resource over all logical clusters. */

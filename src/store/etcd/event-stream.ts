@@ -23,7 +23,7 @@ interface EventStreamOptions {
 
 interface Waiter {
   readonly revision: number
-  readonly resolve: () => void
+  readonly resolve: (nothing: undefined) => void
   readonly reject: (error: StoreError) => void
 }
 
@@ -55,7 +55,7 @@ export class EventStream {
       try {
         await this.#follow()
       } catch (error) {
-        if (signal.aborted) break
+        if (isAborted(signal)) break
         if (isStoreError(error)) {
           this.fail(error)
           return
@@ -79,10 +79,10 @@ export class EventStream {
   }
 
   /** Resolves when every event up to this revision was delivered. */
-  reached(revision: number): Promise<void> {
-    if (this.#options.log.revision >= revision) return Promise.resolve()
+  reached(revision: number): Promise<undefined> {
+    if (this.#options.log.revision >= revision) return Promise.resolve(undefined)
     if (this.#failure) return Promise.reject(this.#failure)
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const { promise, resolve, reject } = Promise.withResolvers<undefined>()
     this.#waiters.add({ revision, resolve, reject })
     this.#ask(askMs)
     return promise
@@ -140,7 +140,7 @@ export class EventStream {
     for (const waiter of this.#waiters) {
       if (waiter.revision > log.revision) continue
       this.#waiters.delete(waiter)
-      waiter.resolve()
+      waiter.resolve(undefined)
     }
   }
 
@@ -158,4 +158,9 @@ export class EventStream {
       this.#ask(askAgainMs)
     }, ms)
   }
+}
+
+/** A call, because TypeScript takes the signal for the same after an `await`. */
+function isAborted(signal: AbortSignal): boolean {
+  return signal.aborted
 }

@@ -175,23 +175,17 @@ export interface Method {
 const isStream = (method: string): boolean => method === 'Watch'
 
 function definitions(): Readonly<Record<string, Readonly<Record<string, Method>>>> {
-  const asServices = Object.entries(services).map(([service, methods]) => [
-    service,
-    {
-      methods: Object.fromEntries(
-        Object.entries(methods).map(([method, [requestType, responseType]]) => [
-          method,
-          { requestType, responseType, requestStream: isStream(method), responseStream: isStream(method) },
-        ]),
-      ),
-    },
-  ])
-  const nested = { ...types, ...(Object.fromEntries(asServices) as object) }
-  const loaded = fromJSON({ nested: { etcdserverpb: { nested } } } as Parameters<typeof fromJSON>[0], {
-    longs: Number,
-    defaults: true,
-    arrays: true,
+  const asServices = Object.entries(services).map(([service, methods]): readonly [string, object] => {
+    const all = Object.entries(methods as Readonly<Record<string, readonly [string, string]>>)
+    const described = all.map(([method, [requestType, responseType]]) => [
+      method,
+      { requestType, responseType, requestStream: isStream(method), responseStream: isStream(method) },
+    ])
+    return [service, { methods: Object.fromEntries(described) as object }]
   })
+  const nested: Record<string, object> = { ...types, ...Object.fromEntries(asServices) }
+  const schema: Parameters<typeof fromJSON>[0] = { nested: { etcdserverpb: { nested } } }
+  const loaded = fromJSON(schema, { longs: Number, defaults: true, arrays: true })
   return loaded as unknown as Record<string, Record<string, Method>>
 }
 

@@ -7,6 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { randomUUID } from 'node:crypto'
 import { status } from '@grpc/grpc-js'
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { abortable } from '#async/index.ts'
 import { EventLog, lastStates } from '#store/event-log.ts'
@@ -104,6 +105,7 @@ async function open(client: EtcdClient, options: EtcdStoreOptions): Promise<Stor
   const first = await scan(client, { range: keys.all, keysOnly: true }, (kv) => {
     const key = keys.parse(kv.key)
     if (key !== undefined) resources.add(key)
+    return true
   })
   log.start(first as Revision)
   const store = new EtcdStore({
@@ -178,7 +180,7 @@ async function takeOver(
 
 function readOwner(kv: KeyValue, prefix: string): Owner {
   try {
-    const found = JSON.parse(kv.value.toString()) as Owner
+    const found = parseJsonText(kv.value.toString()) as unknown as Owner
     if (typeof found.instanceId === 'string' && typeof found.owner === 'string') return found
   } catch {
     // Said below.
@@ -195,11 +197,14 @@ async function requireEmpty(client: EtcdClient, keys: EtcdKeys, prefix: string):
     )
 }
 
-/** Calls `take` with every key of the range, at one revision, which is returned. */
+/**
+ * Calls `take` with the keys of the range, at one revision, which is returned. `limit`: of keys for which `take` returns
+ * true.
+ */
 async function scan(
   client: EtcdClient,
   { range, keysOnly = false, limit = Infinity }: { range: KeyRange; keysOnly?: boolean; limit?: number },
-  take: (kv: KeyValue) => boolean | void,
+  take: (kv: KeyValue) => boolean,
   at?: number,
 ): Promise<number> {
   let revision = at
@@ -214,7 +219,7 @@ async function scan(
     }
     const { kvs, more, header } = await client.range(page)
     revision ??= header.revision
-    for (const kv of kvs) if (take(kv) !== false) left -= 1
+    for (const kv of kvs) if (take(kv)) left -= 1
     const last = kvs.at(-1)
     if (!more || left <= 0 || last === undefined) return revision
     key = Buffer.concat([last.key, Buffer.from([0])])
@@ -334,8 +339,7 @@ class EtcdStore implements Store {
               await this.delete(key, { signal, ifRevision: revision })
             } catch (error) {
               // It has changed or gone since it was listed: the next round has it as it is.
-              if (!(isStoreError(error)) || !['KeyMissing', 'RevisionMismatch'].includes(error.code))
-                throw error
+              if (!isStoreError(error) || !['KeyMissing', 'RevisionMismatch'].includes(error.code)) throw error
             }
           }),
         )
