@@ -1,5 +1,5 @@
 // Starts kcp and a real kube-apiserver with etcd for one measurement.
-import { startCluster } from '#test/support/index.ts'
+import { startCluster, startEtcd } from '#test/support/index.ts'
 import { startKcpUnderTest, type KcpUnderTest } from './kcp-under-test.ts'
 import { withChildren } from './process-usage.ts'
 
@@ -15,17 +15,23 @@ export interface Contenders extends AsyncDisposable {
   readonly both: readonly [Contender, Contender]
 }
 
-/** Starts both; `name` is the name of the logical cluster. */
-export async function startContenders(name: string, signal: AbortSignal): Promise<Contenders> {
+/** Starts both; `name` is the name of the logical cluster. With `store`, kcp has an etcd of its own. */
+export async function startContenders(name: string, signal: AbortSignal, store?: 'etcd'): Promise<Contenders> {
   await using stack = new AsyncDisposableStack()
   const cluster = stack.use(await startCluster({ name: 'bench', durable: true, signal }))
-  const kcp = stack.use(await startKcpUnderTest())
+  const etcd = store && stack.use(await startEtcd({ durable: true }))
+  const args = etcd === undefined ? [] : ['--store', 'etcd', '--etcd-servers', etcd.urls.join()]
+  const kcp = stack.use(await startKcpUnderTest({ args }))
   const ours = await kcp.tenantKubeconfig(name)
   const owned = stack.move()
   return {
     kcp,
     both: [
-      { name: 'kcp', kubeconfig: ours, pids: withChildren(kcp.pid) },
+      {
+        name: 'kcp',
+        kubeconfig: ours,
+        pids: [...withChildren(kcp.pid), ...(etcd?.members ?? []).map(({ pid }) => pid)],
+      },
       {
         name: 'kube-apiserver',
         kubeconfig: cluster.kubeconfig,

@@ -17,6 +17,8 @@ export interface KcpUnderTest extends AsyncDisposable {
 export interface KcpUnderTestOptions {
   readonly dir?: string
   readonly env?: Record<string, string>
+  /** Further flags of `kcp start`. */
+  readonly args?: readonly string[]
   /** `bin/kcp` of another checkout. Default: ours. */
   readonly program?: string
 }
@@ -28,6 +30,7 @@ export interface KcpUnderTestOptions {
 export async function startKcpUnderTest({
   dir: given,
   env = {},
+  args = [],
   program = kcpProgram,
 }: KcpUnderTestOptions = {}): Promise<KcpUnderTest> {
   const dir = given ?? mkdtempSync(join(tmpdir(), 'kcp-bench-'))
@@ -36,7 +39,7 @@ export async function startKcpUnderTest({
   const port = await freePort()
   rmSync(adminKubeconfig, { force: true })
   const began = performance.now()
-  const kcp = await startKcp(['start', '--root-dir', rootDir, '--port', String(port)], {
+  const kcp = await startKcp(['start', '--root-dir', rootDir, '--port', String(port), ...args], {
     name: 'kcp',
     command: program,
     env,

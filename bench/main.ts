@@ -23,7 +23,7 @@ import { placement } from './placement.ts'
 import { podStreams } from './pod-streams.ts'
 import { pull } from './pull.ts'
 import { restart } from './restart.ts'
-import { sideBySide } from './side-by-side.ts'
+import { onEtcd, sideBySide } from './side-by-side.ts'
 import { snapshots } from './snapshots.ts'
 import { start } from './start.ts'
 import { sync, syncMany } from './sync.ts'
@@ -43,6 +43,7 @@ const measurements: readonly Measurement[] = [
   crd,
   memory,
   sideBySide,
+  onEtcd,
   apply,
   watchFanOut,
   idleWatches,

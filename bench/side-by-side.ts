@@ -50,17 +50,32 @@ export const sideBySide: Measurement = {
   },
 }
 
+/** The same with kcp on an etcd of its own, whose CPU counts as kcp's. */
+export const onEtcd: Measurement = {
+  name: 'etcd',
+  describes: `the same for kcp start --store etcd: GET and durable create by ${manyClients} clients`,
+  async run({ signal, say }) {
+    const some = works.filter(({ name }) => name === 'GET' || name === 'create')
+    return await compareAll(some, { name: 'bench', prepare, store: 'etcd', signal, say })
+  },
+}
+
 /** Starts both, prepares each, and runs all the work on them. */
 export async function compareAll(
   all: readonly Work[],
   {
     name,
     prepare: prepareOne,
+    store,
     signal,
     say,
-  }: Parameters<Measurement['run']>[0] & { name: string; prepare: (endpoint: Endpoint) => Promise<void> },
+  }: Parameters<Measurement['run']>[0] & {
+    name: string
+    prepare: (endpoint: Endpoint) => Promise<void>
+    store?: 'etcd'
+  },
 ): Promise<Numbers> {
-  await using contenders = await startContenders(name, signal)
+  await using contenders = await startContenders(name, signal, store)
   await using stack = new AsyncDisposableStack()
   const opened: Opened[] = contenders.both.map((contender) => ({
     ...contender,

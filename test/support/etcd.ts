@@ -15,6 +15,8 @@ export interface EtcdOptions {
   readonly authority?: CertificateAuthority
   /** Members of the cluster. Default 1. */
   readonly members?: number
+  /** Whether it waits for the disk. Default false. */
+  readonly durable?: boolean
   /** Further flags of every member. */
   readonly flags?: readonly string[]
 }
@@ -25,7 +27,12 @@ export interface Etcd extends AsyncDisposable {
 }
 
 /** Starts etcd; resolves once every member is healthy. */
-export async function startEtcd({ authority, members: count = 1, flags = [] }: EtcdOptions = {}): Promise<Etcd> {
+export async function startEtcd({
+  authority,
+  members: count = 1,
+  durable = false,
+  flags = [],
+}: EtcdOptions = {}): Promise<Etcd> {
   const { etcd } = await ensurePrograms(['etcd'], {})
   const dir = join(tmpdir(), `kcp-etcd-${randomBytes(6).toString('hex')}`)
   await mkdir(dir, { recursive: true })
@@ -62,7 +69,7 @@ export async function startEtcd({ authority, members: count = 1, flags = [] }: E
           ...[`--name=${name}`, `--data-dir=${join(dir, name)}`, `--initial-cluster=${cluster}`, '--log-level=warn'],
           ...[`--listen-client-urls=${client}`, `--advertise-client-urls=${client}`],
           ...[`--listen-peer-urls=${peer}`, `--initial-advertise-peer-urls=${peer}`],
-          ...['--unsafe-no-fsync', ...tls, ...flags],
+          ...[...(durable ? [] : ['--unsafe-no-fsync']), ...tls, ...flags],
         ],
         ready: () => isHealthy(client, identity),
       }),
