@@ -90,6 +90,47 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
+{{/* Flags of the etcd with the logical clusters. */}}
+{{- define "kcp.etcdArgs" -}}
+{{- with (.Values.storage).etcd -}}
+{{- if .servers -}}
+{{- if eq $.Values.storage.mode "embedded" }}{{ fail "storage.etcd needs storage.mode host" }}{{ end -}}
+{{- if and .user (not .secretName) }}{{ fail "storage.etcd.user needs storage.etcd.secretName, a Secret with key password" }}{{ end -}}
+- --store=etcd
+- --etcd-servers={{ join "," .servers }}
+- --etcd-prefix={{ .prefix }}
+- --etcd-compaction-interval={{ .compactionInterval }}
+{{- if and .secretName (hasPrefix "https:" (first .servers)) }}
+- --etcd-cafile=/etc/kcp/etcd/ca.crt
+{{- if .clientCertificate }}
+- --etcd-certfile=/etc/kcp/etcd/tls.crt
+- --etcd-keyfile=/etc/kcp/etcd/tls.key
+{{- end }}
+{{- end }}
+{{- with .user }}
+- --etcd-user={{ . }}
+- --etcd-password-file=/etc/kcp/etcd/password
+{{- end }}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "kcp.etcdMount" -}}
+{{- with (.Values.storage).etcd -}}
+{{- if and .servers .secretName -}}
+- {name: etcd, mountPath: /etc/kcp/etcd, readOnly: true}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "kcp.etcdVolume" -}}
+{{- with (.Values.storage).etcd -}}
+{{- if and .servers .secretName -}}
+- {name: etcd, secret: {secretName: {{ .secretName }}, defaultMode: 288}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{/* Not empty if there is an AuthenticationConfiguration. */}}
 {{- define "kcp.authentication" -}}
 {{- with .Values.authentication -}}
