@@ -71,7 +71,9 @@ export async function run(given: Flags): Promise<void> {
     if (flags.demo === true) await runDemo({ rootDir, started, log }, { signal, failed: kcp.failed })
     else {
       settleMemory()
-      console.log(welcome(kcp.adminKubeconfig, rootDir, performance.now() - started))
+      const where =
+        flags.store === 'etcd' ? `in etcd below ${flags.etcdPrefix}, its keys in ${rootDir}` : `in ${rootDir}`
+      console.log(welcome(kcp.adminKubeconfig, { rootDir, where, elapsedMs: performance.now() - started }))
       await Promise.race([aborted(signal), kcp.failed])
     }
   } finally {
@@ -110,7 +112,14 @@ async function runDemo(
   await Promise.race([shown, failed])
 }
 
-function welcome(kubeconfig: string, rootDir: string, elapsedMs: number): string {
+interface Start {
+  readonly rootDir: string
+  /** Where the data are, in words. */
+  readonly where: string
+  readonly elapsedMs: number
+}
+
+function welcome(kubeconfig: string, { rootDir, where, elapsedMs }: Start): string {
   return `kcp is ready after ${(elapsedMs / 1000).toFixed(2)} s. Try:
 
   bin/kcp create acme --root-dir ${rootDir}
@@ -118,5 +127,5 @@ function welcome(kubeconfig: string, rootDir: string, elapsedMs: number): string
 
 As the admin of all:             export KUBECONFIG=${kubeconfig}
 Register a cluster to run pods:  bin/kcp member join NAME --kubeconfig FILE --root-dir ${rootDir}
-Stop with Ctrl-C; the data stays in ${rootDir}.`
+Stop with Ctrl-C; the data stays ${where}.`
 }
