@@ -25,6 +25,8 @@ const installCrds: PolicyRule[] = [
       'placements.kcp.dev',
       'adoptions.kcp.dev',
       'volumemoves.kcp.dev',
+      'snapshotstores.kcp.dev',
+      'logicalclustersnapshots.kcp.dev',
       'records.storage.kcp.dev',
     ],
     verbs: ['patch', 'update'],
@@ -45,6 +47,10 @@ const operator: PolicyRule[] = [
   },
   // One for each claim that moves to another member.
   { apiGroups: ['kcp.dev'], resources: ['volumemoves'], verbs: [...read, 'create', 'delete', 'patch'] },
+  { apiGroups: ['kcp.dev'], resources: ['snapshotstores'], verbs: read },
+  // Deleted when their time is over.
+  { apiGroups: ['kcp.dev'], resources: ['logicalclustersnapshots'], verbs: [...read, 'delete', 'patch'] },
+  { apiGroups: ['kcp.dev'], resources: ['snapshotstores/status', 'logicalclustersnapshots/status'], verbs: ['patch'] },
   {
     apiGroups: ['kcp.dev'],
     resources: [
@@ -58,7 +64,7 @@ const operator: PolicyRule[] = [
   },
   {
     apiGroups: ['kcp.dev'],
-    resources: ['logicalclusters/finalizers', 'memberclusters/finalizers'],
+    resources: ['logicalclusters/finalizers', 'memberclusters/finalizers', 'logicalclustersnapshots/finalizers'],
     verbs: ['update'],
   },
   { apiGroups: ['', 'events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] },
@@ -109,7 +115,11 @@ const usageRows: PolicyRule = {
 const apiserver: PolicyRule[] = [
   { apiGroups: ['kcp.dev'], resources: ['logicalclusters', 'memberclusters', 'placements'], verbs: read },
   // At its start the API server waits until the host serves all kinds of ours.
-  { apiGroups: ['kcp.dev'], resources: ['adoptions', 'volumemoves'], verbs: ['list'] },
+  {
+    apiGroups: ['kcp.dev'],
+    resources: ['adoptions', 'volumemoves', 'snapshotstores', 'logicalclustersnapshots'],
+    verbs: ['list'],
+  },
   // status.agent: certificates of the agents of members in pull mode.
   { apiGroups: ['kcp.dev'], resources: ['memberclusters/status'], verbs: ['patch'] },
   // Condition AuthenticationValid, and status.usage.
@@ -139,7 +149,8 @@ function rolesOf(name: string, everywhere: PolicyRule[], here: PolicyRule[]): Ku
 
 /** Files of config/rbac by name. */
 export const rbacManifests: Readonly<Record<string, KubeObject[]>> = {
-  // Kubeconfigs of members are Secrets in our namespace, of any names: admins make them.
+  // Kubeconfigs of members and credentials of SnapshotStores are Secrets in our namespace, of any names: admins make
+  // them.
   'operator.yaml': rolesOf('kcp-operator', operator, [
     leaderElection,
     // The operator renews the tokens in these Secrets, and deletes the Secrets of members that leave.

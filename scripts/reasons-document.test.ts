@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import { globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { moverErrors } from '#mover/contract/mover-error.ts'
+import { storageReasons } from '#snapshot/index.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const tests = '**/*.test.ts'
@@ -39,8 +40,8 @@ const sources = globSync(places, { cwd: root, exclude: [tests] }).map((file) =>
   withoutNoise(readFileSync(join(root, file), 'utf8')),
 )
 const byPattern = patterns.map((pattern) => sources.flatMap((source) => reasonsIn(source, pattern)))
-/** Those of movers are reasons of a VolumeMove, too. */
-const reasons = [...new Set([...byPattern.flat(), ...Object.keys(moverErrors)])].sort()
+/** Those of movers are reasons of a VolumeMove, too; those of storages are reasons of stores and snapshots. */
+const reasons = [...new Set([...byPattern.flat(), ...Object.keys(moverErrors), ...storageReasons])].sort()
 
 const document = readFileSync(join(root, 'docs/reference/reasons.md'), 'utf8')
 const headings = [...document.matchAll(/^### (\w+)$/gm)].map(([, name = '']) => name)

@@ -90,8 +90,8 @@ export const rules: ImportRules = {
     placement: ['move reported-status rules', 'choose', 'rebalance', '.'],
     operator: [
       'framework',
-      'exported-apis',
-      'adoption autoscaling logical-cluster member-cluster placement projections volumes',
+      'exported-apis snapshot-stores',
+      'adoption autoscaling logical-cluster member-cluster placement projections snapshots volumes',
       '.',
     ],
     mover: ['contract', 'files', 'wire', 'source target', 'program', '.'],

@@ -134,6 +134,7 @@ function startCommand(): Command {
       'write a client certificate that may only read /metrics into this Secret, and renew it; the Secret is in namespace kcp-system of the cluster that kcp runs in (or of KUBECONFIG)',
     )
     .option('--gateway-image <image>', 'the image of kcp for gateways in members (default: that of this version)')
+    .addOption(snapshotDirectoryOption())
     .option(
       '--cluster-profiles',
       'show members as ClusterProfiles (multicluster.x-k8s.io) in namespace kcp-system of logical cluster root, once it has that kind',
@@ -162,6 +163,9 @@ function createCommand(): Command {
     .addOption(naming('logicalCluster', new Option('--parent <name>', 'the LogicalCluster that it is below')))
     .addOption(
       naming('logicalCluster', new Option('--from <name>', 'begin with a copy of the objects of this LogicalCluster')),
+    )
+    .addOption(
+      new Option('--snapshot <name>', 'begin with the objects of this LogicalClusterSnapshot').conflicts('from'),
     )
     .option('--no-wait', 'do not wait')
     .option('--timeout <seconds>', 'how long to wait', parseCount, 60)
@@ -438,8 +442,16 @@ function operatorCommand(): Command {
       'show members as ClusterProfiles (multicluster.x-k8s.io) in namespace kcp-system, once the host has that kind',
     )
     .option('--gateway-image <image>', 'the image of kcp for gateways in members (default: that of this version)')
+    .addOption(snapshotDirectoryOption())
     .addOption(logLevelOption('info'))
   return withTracingFlags(withVolumeMoveFlags(command)).action(loadedLate(() => import('./commands/operator.ts')))
+}
+
+function snapshotDirectoryOption(): Option {
+  return new Option(
+    '--snapshot-directory <dir>',
+    'the directory in which SnapshotStores may have directories; it must exist (default: SnapshotStores are buckets)',
+  )
 }
 
 /** `kcp apiserver`: the virtual API server in front of a host. */

@@ -28,23 +28,30 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp create dev --parent acme',
     'kcp create acme --owner User:alice Group:acme-admins',
     'kcp create pr-42 --from acme    # a copy, for a test',
+    'kcp create acme-2 --snapshot before-upgrade',
   ],
   snapshot: [
     'kcp snapshot create acme -o acme.kcp.tar.zst',
     'kcp snapshot verify acme.kcp.tar.zst',
     'kcp snapshot restore acme.kcp.tar.zst --as acme-2',
   ],
-  backup: ['kcp backup -o /backup/monday', 'kcp backup -o /backup/monday --recipient age1...'],
+  backup: [
+    'kcp backup -o /backup/monday',
+    'kcp backup -o /backup/monday --recipient age1...',
+    'kcp backup -o s3://backups/monday    # with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL',
+  ],
   restore: ['kcp restore /backup/monday', 'kcp restore /backup/monday --identity key.txt'],
   'snapshot create': [
     'kcp snapshot create acme',
     'kcp snapshot create acme --recipient age1... -o acme.kcp.tar.zst.age',
     'kcp snapshot create acme -o - | ssh store "cat > acme.kcp.tar.zst"',
+    'kcp snapshot create acme --store main    # a LogicalClusterSnapshot',
   ],
-  'snapshot list': ['kcp snapshot list', 'kcp snapshot list /backup'],
+  'snapshot list': ['kcp snapshot list', 'kcp snapshot list /backup', 'kcp snapshot list s3://backups/kcp'],
   'snapshot verify': [
     'kcp snapshot verify acme.kcp.tar.zst',
     'kcp snapshot verify acme.kcp.tar.zst.age --identity key.txt',
+    'kcp snapshot verify before-upgrade    # a LogicalClusterSnapshot',
   ],
   'snapshot diff': [
     'kcp snapshot diff monday.kcp.tar.zst tuesday.kcp.tar.zst',

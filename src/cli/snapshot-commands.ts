@@ -1,13 +1,13 @@
 // The commands about snapshots and their flags. The module of a command is loaded when the command runs.
 import { Command, Option } from 'commander'
-import { loadedLate, withInstallation } from './commands/flags.ts'
+import { loadedLate, parseCount, withInstallation } from './commands/flags.ts'
 import { naming } from './commands/values.ts'
 import { clusterArgument } from './verbs.ts'
 
 /** `kcp snapshot`. */
 export function snapshotCommand(): Command {
   return new Command('snapshot')
-    .description('save all objects of a logical cluster in a file, and bring them back')
+    .description('save all objects of a logical cluster in a file or an object store, and bring them back')
     .addCommand(createCommand())
     .addCommand(listCommand())
     .addCommand(verifyCommand())
@@ -19,24 +19,39 @@ function createCommand(): Command {
   return withInstallation(new Command('create'))
     .description('save a logical cluster as it is at one moment, while it is in use')
     .addArgument(clusterArgument())
-    .option('-o, --output <file>', 'the file, or - for standard output (default: NAME-TIME.kcp.tar.zst)')
+    .option(
+      '-o, --output <file>',
+      'the file, - for standard output, or s3://BUCKET/KEY (default: NAME-TIME.kcp.tar.zst)',
+    )
     .option('--recipient <key...>', 'encrypt it for these public keys of age (age1...)', [])
+    .addOption(
+      new Option(
+        '--store <name>',
+        'make a LogicalClusterSnapshot, which the operator keeps in this SnapshotStore',
+      ).conflicts(['output', 'recipient']),
+    )
+    .option('--name <name>', 'with --store: the name of the LogicalClusterSnapshot (default: NAME-TIME)')
+    .option('--no-wait', 'with --store: do not wait until it is complete')
+    .option('--timeout <seconds>', 'with --store: how long to wait', parseCount, 600)
     .action(loadedLate(() => import('./commands/snapshot-create.ts')))
 }
 
 function listCommand(): Command {
-  return new Command('list')
-    .description('list the snapshots in a folder')
-    .argument('[folder]', 'the folder (default: the current one)')
+  return withInstallation(new Command('list'))
+    .description('list the snapshots in a folder or a bucket')
+    .argument(
+      '[place]',
+      'the folder, or s3://BUCKET/PREFIX (default: the current folder, and the LogicalClusterSnapshots of the installation)',
+    )
     .addOption(identityOption())
     .addOption(formOption())
     .action(loadedLate(() => import('./commands/snapshot-list.ts')))
 }
 
 function verifyCommand(): Command {
-  return new Command('verify')
+  return withInstallation(new Command('verify'))
     .description('check that a snapshot is whole and unchanged, and tell what is in it')
-    .argument('<file>', 'the snapshot')
+    .argument('<snapshot>', snapshotPlaces)
     .addOption(identityOption())
     .addOption(
       new Option('-o, --output <format>', 'form of the output').choices(['text', 'json', 'yaml']).default('text'),
@@ -47,7 +62,10 @@ function verifyCommand(): Command {
 function diffCommand(): Command {
   return withInstallation(new Command('diff'))
     .description('tell which objects differ; exit code 1 if some do')
-    .argument('<before>', 'a snapshot, or the name of a LogicalCluster: as it is now')
+    .argument(
+      '<before>',
+      'a snapshot (a file, s3://BUCKET/KEY, lcs/NAME of a LogicalClusterSnapshot), or the name of a LogicalCluster: as it is now',
+    )
     .argument('<after>', 'likewise')
     .addOption(identityOption())
     .addOption(formOption())
@@ -57,7 +75,7 @@ function diffCommand(): Command {
 function restoreCommand(): Command {
   return withInstallation(new Command('restore'))
     .description('bring the objects of a snapshot back; without --yes, --into only tells what would happen')
-    .argument('<file>', 'the snapshot')
+    .argument('<snapshot>', snapshotPlaces)
     .option('--as <name>', 'make a new LogicalCluster of it, with uids of its own')
     .addOption(
       naming(
@@ -75,6 +93,8 @@ function restoreCommand(): Command {
     .action(loadedLate(() => import('./commands/snapshot-restore.ts')))
 }
 
+const snapshotPlaces = 'a file, s3://BUCKET/KEY, or the name of a LogicalClusterSnapshot'
+
 function identityOption(): Option {
   return new Option('--identity <file>', 'the file with the secret keys of age, for an encrypted snapshot')
 }
@@ -86,17 +106,17 @@ function formOption(): Option {
 /** `kcp backup`. */
 export function backupCommand(): Command {
   return withInstallation(new Command('backup'))
-    .description('save all logical clusters in a folder, while the installation runs')
-    .requiredOption('-o, --output <folder>', 'the folder, which must not exist')
+    .description('save all logical clusters in a folder or a bucket, while the installation runs')
+    .requiredOption('-o, --output <folder>', 'the folder, which must not exist, or s3://BUCKET/PREFIX')
     .option('--recipient <key...>', 'encrypt the snapshots for these public keys of age (age1...)', [])
     .action(loadedLate(() => import('./commands/backup.ts')))
 }
 
-/** `kcp restore FOLDER`. */
+/** `kcp restore`. */
 export function restoreAllCommand(): Command {
   return withInstallation(new Command('restore'))
     .description('bring all logical clusters of a backup into an installation that does not have them')
-    .argument('<folder>', 'the backup')
+    .argument('<folder>', 'the backup, or s3://BUCKET/PREFIX')
     .addOption(identityOption())
     .action(loadedLate(() => import('./commands/restore.ts')))
 }

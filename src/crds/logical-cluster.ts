@@ -61,6 +61,8 @@ export interface LogicalCluster extends KubeObject {
 export interface ClusterSource {
   /** A copy of this LogicalCluster as it is then. */
   logicalClusterRef?: { name: string }
+  /** The objects of this LogicalClusterSnapshot. */
+  snapshot?: { name: string }
   /** The objects of a file, which an admin uploads: `kcp snapshot restore`. */
   upload?: {
     /** What the file is a snapshot of, for people. */
@@ -155,6 +157,8 @@ export function fillingOf({
   if (spec?.source === undefined || annotations[filledAnnotation] !== undefined) return undefined
   const from = spec.source.logicalClusterRef?.name
   if (from !== undefined) return `the objects of "${from}" are being copied into it`
+  const { snapshot } = spec.source
+  if (snapshot !== undefined) return `the objects of snapshot "${snapshot.name}" are being put into it`
   return `it waits for its objects: kcp snapshot restore FILE --as ${name}`
 }
 
@@ -343,6 +347,13 @@ const sourceSchema: JsonSchema = {
       required: ['name'],
       properties: { name: { ...namespaceName, description: 'Name of a LogicalCluster.' } },
     },
+    snapshot: {
+      type: 'object',
+      description:
+        'The objects of a complete LogicalClusterSnapshot, with uids of their own, by the same rules as a copy. The operator reads it from its SnapshotStore.',
+      required: ['name'],
+      properties: { name: { ...objectName, description: 'Name of a LogicalClusterSnapshot.' } },
+    },
     upload: {
       type: 'object',
       description: 'The objects of a snapshot, which kcp snapshot restore uploads.',
@@ -353,8 +364,8 @@ const sourceSchema: JsonSchema = {
   },
   'x-kubernetes-validations': [
     {
-      rule: 'has(self.logicalClusterRef) != has(self.upload)',
-      message: 'exactly one of logicalClusterRef and upload',
+      rule: '[has(self.logicalClusterRef), has(self.snapshot), has(self.upload)].filter(one, one).size() == 1',
+      message: 'exactly one of logicalClusterRef, snapshot and upload',
     },
     { rule: 'self == oldSelf', message: 'the source of a logical cluster does not change' },
   ],

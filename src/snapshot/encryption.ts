@@ -22,7 +22,7 @@ export async function encrypted(bytes: Readable, recipients: readonly string[]):
  * The bytes as they were before they were encrypted; bytes that are not encrypted stay as they are. `identities`: secret
  * keys (AGE-SECRET-KEY-1...). Rejects with SnapshotError if none of them fits.
  */
-export async function decrypted(bytes: Readable, identities: readonly string[]): Promise<Readable> {
+export async function decrypted(bytes: AsyncIterable<Uint8Array>, identities: readonly string[]): Promise<Readable> {
   const { head, bytes: again } = await withHead(bytes, magic.length)
   if (!head.equals(magic)) return again
   if (identities.length === 0) throw new SnapshotError('it is encrypted: --identity FILE names the file with the key')

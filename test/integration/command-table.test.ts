@@ -89,8 +89,8 @@ const table: Readonly<Record<string, Row>> = {
   },
   backup: { misused: [[], /required option '-o, --output <folder>' not specified/] },
   restore: { isLocal: true, misused: [[], missing] },
-  'snapshot list': { works: ['.'], isLocal: true, misused: [['-o', 'xml'], /Allowed choices are table, json, yaml/] },
-  'snapshot verify': { isLocal: true, misused: [[], missing] },
+  'snapshot list': { works: [], misused: [['-o', 'xml'], /Allowed choices are table, json, yaml/] },
+  'snapshot verify': { misused: [[], missing] },
   'snapshot diff': {
     works: ['acme', 'acme'],
     unknown: [['acme', 'nobody'], noCluster],

@@ -8,8 +8,9 @@ import { ensurePrograms, repositoryRoot, runCommand } from '#test/support/index.
 import { reachOf, type Reach } from './rbac-reach.ts'
 
 const kinds = ['logicalclusters', 'memberclusters', 'placements']
-/** The API server only waits until the host serves the last two. */
-const allKinds = [...kinds, 'adoptions', 'volumemoves']
+/** The API server only waits until the host serves these. */
+const awaited = ['adoptions', 'volumemoves', 'snapshotstores', 'logicalclustersnapshots']
+const allKinds = [...kinds, ...awaited]
 const read = ['get', 'list', 'watch']
 const definitions = [
   ...['create', ...read].map((verb) => `${verb} apiextensions.k8s.io/customresourcedefinitions in *`),
@@ -22,7 +23,7 @@ const here = 'in kcp-system'
 
 const apiserver = [
   ...kinds.flatMap((kind) => on(read, `kcp.dev/${kind} in *`)),
-  ...['adoptions', 'volumemoves'].map((kind) => `list kcp.dev/${kind} in *`),
+  ...awaited.map((kind) => `list kcp.dev/${kind} in *`),
   // status.agent: certificates of the agents of members in pull mode.
   'patch kcp.dev/memberclusters/status in *',
   // Condition AuthenticationValid, and status.usage.
@@ -49,8 +50,11 @@ const apiserver = [
 const operator = [
   ...[...kinds, 'adoptions'].flatMap((kind) => on([...read, 'patch', 'update'], `kcp.dev/${kind} in *`)),
   ...on([...read, 'create', 'delete', 'patch'], 'kcp.dev/volumemoves in *'),
-  ...allKinds.flatMap((kind) => on(['patch', 'update'], `kcp.dev/${kind}/status in *`)),
-  ...kinds.slice(0, 2).map((kind) => `update kcp.dev/${kind}/finalizers in *`),
+  ...on(read, 'kcp.dev/snapshotstores in *'),
+  ...on([...read, 'delete', 'patch'], 'kcp.dev/logicalclustersnapshots in *'),
+  ...[...kinds, 'adoptions', 'volumemoves'].flatMap((kind) => on(['patch', 'update'], `kcp.dev/${kind}/status in *`)),
+  ...['snapshotstores', 'logicalclustersnapshots'].map((kind) => `patch kcp.dev/${kind}/status in *`),
+  ...[...kinds.slice(0, 2), 'logicalclustersnapshots'].map((kind) => `update kcp.dev/${kind}/finalizers in *`),
   ...['', 'events.k8s.io'].flatMap((group) => on(['create', 'patch'], `${group}/events in *`)),
   'get /namespaces kcp-system in *',
   ...definitions,

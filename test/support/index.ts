@@ -31,6 +31,7 @@ export {
   type StorageBackend,
   type StorageOptions,
 } from './storage.ts'
+export { startObjectStore, type ObjectStore } from './object-store.ts'
 export { systemProgram } from './system-packages.ts'
 export { type ManagedProcess, type ProcessSpec, startProcess } from './process.ts'
 export { programLayer } from './program-layer.ts'

@@ -45,6 +45,7 @@ interface Source {
     | 'local-path-provisioner'
     | 'zitadel-oidc'
     | 'authentication-config'
+    | 'object-store'
     | 'clients/go'
   package: string
   /** `test` compiles the package's tests into a program (the conformance suite). */
@@ -145,6 +146,7 @@ const sources = {
   },
   'authentication-config': { module: 'authentication-config', package: '.' },
   'zitadel-oidc': { module: 'zitadel-oidc', package: '.' },
+  versitygw: { module: 'object-store', package: 'github.com/versity/versitygw/cmd/versitygw' },
   'config-map-per-widget': { module: 'clients/go', package: './examples/config-map-per-widget' },
 } as const satisfies Record<string, Source>
 

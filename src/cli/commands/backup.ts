@@ -1,17 +1,18 @@
-// `kcp backup -o FOLDER`: a snapshot of every logical cluster, and the objects of the installation, while it runs.
-import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+// `kcp backup -o PLACE`: a snapshot of every logical cluster, and the objects of the installation, while it runs.
+import { join } from 'node:path'
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { clusterIdOf, isJsonObject, rootClusterName } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { createClient, type KubeClient, type Transport } from '#client/index.ts'
 import { fillingOf, logicalClusters, placements, type LogicalCluster, type Placement } from '#crds/index.ts'
+import { SnapshotError } from '#snapshot/index.ts'
 import { programVersion } from '#telemetry/index.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
+import { beginBackup, type BackupPlace, type BackupSource } from './backup-place.ts'
 import type { InstallationFlags } from './flags.ts'
 import { openDirect, openInstallation } from './installation.ts'
-import { exists, sizeText, snapshotNow, syncFolder, writeNewFile } from './snapshot-file.ts'
+import { sizeText, snapshotNow } from './snapshot-file.ts'
 
 interface Flags extends InstallationFlags {
   readonly output: string
@@ -46,20 +47,18 @@ const tellMs = 5000
 /** Runs the command. */
 export async function run({ output, recipient, ...flags }: Flags): Promise<void> {
   const signal = processSignal()
-  if (await exists(output)) throw new ExitError(`"${output}" exists already; -o names another folder`)
-  await using installation = await openInstallation(flags, signal)
-  await using transport = await openDirect(installation)
-  const began = Date.now()
-  const half = `${output}.partial-${process.pid}`
-  await mkdir(join(half, 'clusters'), { recursive: true, mode: 0o700 })
+  const place = await beginBackup(output, signal)
   try {
+    await using installation = await openInstallation(flags, signal)
+    await using transport = await openDirect(installation)
+    const began = Date.now()
     const {
       clusters,
       found: { rootDir },
     } = installation
     const isStart = rootDir !== undefined
-    const saving = { transport, folder: half, recipient, signal }
-    const objects = await saveAll(clusters, saving)
+    const saving = { transport, place, recipient, signal }
+    const { saved, bytes } = await saveAll(clusters, saving)
     // Last, so that it names no LogicalCluster that is not saved: it has all objects of root.
     const root = isStart ? await save(rootClusterName, saving) : undefined
     const index: BackupIndex = {
@@ -69,39 +68,38 @@ export async function run({ output, recipient, ...flags }: Flags): Promise<void>
       program: programVersion,
       kind: isStart ? 'start' : 'host',
       ...(root !== undefined && { root: root.file }),
-      logicalClusters: objects,
+      logicalClusters: saved,
       placements: (await clusters.list<Placement>(placements, { signal })).items,
     }
-    await writeFile(join(half, indexFile), `${JSON.stringify(index, null, 2)}\n`, { mode: 0o600, flush: true })
-    await rename(half, output)
-    await syncFolder(dirname(output))
+    await place.complete(`${JSON.stringify(index, null, 2)}\n`, signal)
     const seconds = ((Date.now() - began) / 1000).toFixed(1)
-    const bytes = await totalBytes(output, index)
-    console.log(`${output}: ${objects.length} logical clusters, ${sizeText(bytes)}, in ${seconds} s`)
+    console.log(`${output}: ${saved.length} logical clusters, ${sizeText(bytes + (root?.bytes ?? 0))}, in ${seconds} s`)
     if (isStart) {
       const keys = join(rootDir, '{pki,seal.key}')
       console.log(`the keys are not in it; keep a copy of ${keys} elsewhere: without them, kubeconfigs become invalid`)
     }
     if (recipient.length === 0) console.error('Secrets in it are in plain text; --recipient age1... encrypts them')
   } catch (error) {
-    await rm(half, { recursive: true, force: true })
+    await place.abandon()
+    if (error instanceof SnapshotError) throw new ExitError(`"${output}": ${error.message}`, { cause: error })
     throw error
   }
 }
 
 interface Saving {
   readonly transport: Transport
-  readonly folder: string
+  readonly place: BackupPlace
   readonly recipient: readonly string[]
   readonly signal: AbortSignal
 }
 
 type Saved = BackupIndex['logicalClusters'][number]
 
-async function saveAll(clusters: KubeClient, saving: Saving): Promise<Saved[]> {
+async function saveAll(clusters: KubeClient, saving: Saving): Promise<{ saved: Saved[]; bytes: number }> {
   const { items } = await clusters.list<LogicalCluster>(logicalClusters, { signal: saving.signal })
   const waiting = items.filter(({ metadata }) => metadata.deletionTimestamp === undefined).reverse()
   const saved: Saved[] = []
+  let bytes = 0
   let toldAt = Date.now()
   const saveNext = async (): Promise<void> => {
     for (let object = waiting.pop(); object !== undefined; object = waiting.pop()) {
@@ -113,35 +111,31 @@ async function saveAll(clusters: KubeClient, saving: Saving): Promise<Saved[]> {
         throw error
       })
       if (found !== undefined) saved.push({ object, file: found.file })
+      bytes += found?.bytes ?? 0
       if (Date.now() - toldAt < tellMs) continue
       toldAt = Date.now()
       console.error(`${saved.length} of ${items.length} logical clusters are saved`)
     }
   }
   await Promise.all(Array.from({ length: parallel }, saveNext))
-  return saved.sort((a, b) => (a.object.metadata.name < b.object.metadata.name ? -1 : 1))
+  saved.sort((a, b) => (a.object.metadata.name < b.object.metadata.name ? -1 : 1))
+  return { saved, bytes }
 }
 
-async function save(name: string, { transport, folder, recipient, signal }: Saving): Promise<{ file: string }> {
+async function save(
+  name: string,
+  { transport, place, recipient, signal }: Saving,
+): Promise<{ file: string; bytes: number }> {
   const client = createClient(transport, { basePath: `/clusters/${name}` })
   const bytes = await snapshotNow(client, recipient, signal)
-  const file = join('clusters', `${name}.kcp.tar.zst${recipient.length === 0 ? '' : '.age'}`)
-  await writeNewFile(join(folder, file), bytes, signal)
-  return { file }
+  const file = `clusters/${name}.kcp.tar.zst${recipient.length === 0 ? '' : '.age'}`
+  return { file, bytes: await place.put(file, bytes, signal) }
 }
 
-async function totalBytes(folder: string, { logicalClusters: saved, root }: BackupIndex): Promise<number> {
-  let sum = 0
-  for (const file of [...saved.map((one) => one.file), ...(root === undefined ? [] : [root])])
-    sum += (await stat(join(folder, file))).size
-  return sum
-}
-
-/** The index of a backup. Rejects with ExitError if the folder is none. */
-export async function readIndex(folder: string): Promise<BackupIndex> {
-  const text = await readFile(join(folder, indexFile), 'utf8').catch(() => {
-    throw new ExitError(`"${folder}" is no backup: it has no ${indexFile}`)
-  })
+/** The index of a backup. Rejects with ExitError if there is none. */
+export async function readIndex(folder: string, source: BackupSource, signal: AbortSignal): Promise<BackupIndex> {
+  const text = await source.index(signal)
+  if (text === undefined) throw new ExitError(`"${folder}" is no backup: it has no ${indexFile}`)
   let value: unknown
   try {
     value = parseJsonText(text)

@@ -2,7 +2,7 @@
 import { sleep } from '#async/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import { logicalClusters, type LogicalCluster, type Subject } from '#crds/index.ts'
+import { logicalClusters, logicalClusterSnapshots, type LogicalCluster, type Subject } from '#crds/index.ts'
 import { ExitError, UsageError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { ageText } from '#explain/index.ts'
@@ -18,6 +18,8 @@ interface Flags extends InstallationFlags {
   readonly parent?: string
   /** The logical cluster that it becomes a copy of. */
   readonly from?: string
+  /** The LogicalClusterSnapshot whose objects it gets. */
+  readonly snapshot?: string
   readonly wait: boolean
   /** Seconds. */
   readonly timeout: number
@@ -31,7 +33,7 @@ const tellMs = 2000
 /** Runs the command. */
 export async function run(
   text: string,
-  { owner, parent, from, wait, timeout, output, ...flags }: Flags,
+  { owner, parent, from, snapshot, wait, timeout, output, ...flags }: Flags,
 ): Promise<void> {
   const name = nameOfLogicalCluster(text)
   const owners = owner.map(subjectOf)
@@ -39,10 +41,12 @@ export async function run(
   await using installation = await openInstallation(flags, signal)
   const { clusters } = installation
   if (from !== undefined) await logicalClusterOf(installation, from, signal)
+  if (snapshot !== undefined) await requireSnapshot(clusters, snapshot, signal)
   const spec = {
     ...(owners.length > 0 && { owners }),
     ...(parent !== undefined && { parentRef: { name: parent } }),
     ...(from !== undefined && { source: { logicalClusterRef: { name: from } } }),
+    ...(snapshot !== undefined && { source: { snapshot: { name: snapshot } } }),
   }
   const object: LogicalCluster = {
     apiVersion: 'kcp.dev/v1alpha1',
@@ -67,6 +71,11 @@ export async function run(
   if (!wait) return
   const url = created.status?.directURL ?? created.status?.url ?? ''
   console.log(`it is ready at ${url}; try:  kcp connect ${name}${rootDirFlag(flags)} -- kubectl get namespaces`)
+}
+
+async function requireSnapshot(clusters: KubeClient, name: string, signal: AbortSignal): Promise<void> {
+  if ((await clusters.tryGet(logicalClusterSnapshots, { name }, { signal })) === undefined)
+    throw new ExitError(`there is no LogicalClusterSnapshot "${name}"; kcp snapshot list lists them`)
 }
 
 /** The subject of a flag `--owner`. Throws UsageError. */

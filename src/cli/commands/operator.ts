@@ -14,6 +14,7 @@ interface Flags extends TracingFlags, VolumeMoveFlags {
   readonly metricsPort?: number
   readonly clusterProfiles?: boolean
   readonly gatewayImage?: string
+  readonly snapshotDirectory?: string
   readonly logLevel: LogLevel
 }
 
@@ -24,7 +25,8 @@ export async function run(flags: Flags): Promise<void> {
 }
 
 async function operate(flags: Flags, signal: AbortSignal): Promise<void> {
-  const { kubeconfig, apiserverUrl, hostUrl, metricsPort, clusterProfiles, gatewayImage, logLevel } = flags
+  const { kubeconfig, apiserverUrl, hostUrl, metricsPort, clusterProfiles, gatewayImage, snapshotDirectory, logLevel } =
+    flags
   const stopping = new AbortController()
   signal.addEventListener('abort', () => stopping.abort(signal.reason), { once: true })
   const log = createLogger({ level: logLevel })
@@ -42,6 +44,7 @@ async function operate(flags: Flags, signal: AbortSignal): Promise<void> {
     ...(hostUrl === undefined ? {} : { hostUrl }),
     ...(clusterProfiles === undefined ? {} : { clusterProfiles }),
     ...(gatewayImage === undefined ? {} : { gatewayImage }),
+    ...(snapshotDirectory === undefined ? {} : { snapshotDirectory }),
     ...volumeMovesOf(flags),
   }
   await using operator = await startOperatorRole(options)

@@ -1,18 +1,25 @@
-// `kcp restore FOLDER`: everything of a backup in an installation that has no logical clusters of these names. A restore
+// `kcp restore PLACE`: everything of a backup in an installation that has no logical clusters of these names. A restore
 // that was broken off goes on when the same command runs again.
-import { join } from 'node:path'
 import { sleep } from '#async/index.ts'
 import { clusterIdOf, rootClusterName } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { createClient, type KubeClient, type Transport } from '#client/index.ts'
 import { filledAnnotation, logicalClusters, placements, restoringAnnotation, type LogicalCluster } from '#crds/index.ts'
-import { restoreSnapshot, SnapshotError, snapshotPath, type ObjectsToPut } from '#snapshot/index.ts'
+import {
+  decrypted,
+  readWhole,
+  restoreSnapshot,
+  SnapshotError,
+  snapshotPath,
+  type ObjectsToPut,
+} from '#snapshot/index.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { idOf, readIndex, type BackupIndex } from './backup.ts'
+import { openBackup } from './backup-place.ts'
 import type { InstallationFlags } from './flags.ts'
 import { openDirect, openInstallation, type Installation } from './installation.ts'
-import { openSnapshot, readWhole } from './snapshot-file.ts'
+import { identitiesOf } from './snapshot-places.ts'
 
 interface Flags extends InstallationFlags {
   readonly identity?: string
@@ -25,12 +32,16 @@ const tellMs = 5000
 /** Runs the command. */
 export async function run(folder: string, flags: Flags): Promise<void> {
   const signal = processSignal()
-  const index = await readIndex(folder)
+  const source = await openBackup(folder)
+  const index = await readIndex(folder, source, signal)
+  const identities = await identitiesOf(flags)
+  const open = async (file: string): Promise<AsyncIterable<Uint8Array>> =>
+    decrypted(await source.open(file, signal), identities)
   await using installation = await openInstallation(flags, signal)
   await using transport = await openDirect(installation)
   const keepsIds = index.kind === 'start' && installation.found.rootDir !== undefined
   const began = Date.now()
-  const restoring: Restoring = { folder, flags, index, installation, transport, keepsIds, signal }
+  const restoring: Restoring = { open, index, installation, transport, keepsIds, signal }
   await requireFree(restoring)
   const count = await restoreAll(restoring)
   if (keepsIds && index.root !== undefined) await restoreRoot(restoring, index.root)
@@ -45,8 +56,8 @@ export async function run(folder: string, flags: Flags): Promise<void> {
 }
 
 interface Restoring {
-  readonly folder: string
-  readonly flags: Flags
+  /** Opens a file of the backup, decrypted. */
+  readonly open: (file: string) => Promise<AsyncIterable<Uint8Array>>
   readonly index: BackupIndex
   readonly installation: Installation
   readonly transport: Transport
@@ -103,16 +114,15 @@ async function restoreAll(restoring: Restoring): Promise<number> {
 type Saved = BackupIndex['logicalClusters'][number]
 
 async function restoreOne(saved: Saved, present: LogicalCluster | undefined, restoring: Restoring): Promise<void> {
-  const { folder, flags, index, installation, transport, keepsIds, signal } = restoring
+  const { open, index, installation, transport, keepsIds, signal } = restoring
   const { clusters } = installation
-  const file = join(folder, saved.file)
-  await readWhole(await openSnapshot(file, flags))
+  await readWhole(await open(saved.file))
   const made = present ?? (await makeCluster(saved.object, restoring))
   const { name, uid = '' } = made.metadata
   const client = createClient(transport, { basePath: `/clusters/${name}` })
   const id = keepsIds ? idOf(saved) : clusterIdOf(uid)
   await whenServed(client, signal)
-  await restoreSnapshot(await openSnapshot(file, flags), { client, id, validate: false, signal })
+  await restoreSnapshot(await open(saved.file), { client, id, validate: false, signal })
   const annotations = { [restoringAnnotation]: null, [filledAnnotation]: describe(index) }
   await clusters.patch(logicalClusters, { name }, 'merge', { metadata: { uid, annotations } }, { signal })
 }
@@ -162,10 +172,9 @@ async function whenServed(client: KubeClient, signal: AbortSignal): Promise<void
 }
 
 /** The rest of root, members among it: last, because a syncer that sees no objects would delete their copies. */
-async function restoreRoot({ folder, flags, transport, signal }: Restoring, file: string): Promise<void> {
+async function restoreRoot({ open, transport, signal }: Restoring, file: string): Promise<void> {
   const client = createClient(transport, { basePath: `/clusters/${rootClusterName}` })
-  const source = await openSnapshot(join(folder, file), flags)
-  await restoreSnapshot(source, {
+  await restoreSnapshot(await open(file), {
     client,
     id: 'root',
     validate: false,

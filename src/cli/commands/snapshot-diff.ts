@@ -1,14 +1,14 @@
 // `kcp snapshot diff BEFORE AFTER`: which objects differ between two snapshots, or between one and now.
 import { existsSync } from 'node:fs'
 import { createClient } from '#client/index.ts'
-import { contentOf, differences, keyOf, snapshotPath, SnapshotError, type Content } from '#snapshot/index.ts'
+import { contentOf, differences, keyOf, readWhole, snapshotPath, SnapshotError, type Content } from '#snapshot/index.ts'
 import { ExitCode, ExitError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { logicalClusterOf, nameOfLogicalCluster } from './credentials.ts'
 import type { InstallationFlags } from './flags.ts'
 import { openDirect, openInstallation } from './installation.ts'
 import { columns, documentText } from './output.ts'
-import { openSnapshot, readWhole } from './snapshot-file.ts'
+import { isBucketUrl, openSnapshot } from './snapshot-places.ts'
 
 interface Flags extends InstallationFlags {
   readonly identity?: string
@@ -20,8 +20,8 @@ export async function run(before: string, after: string, { identity, output, ...
   const signal = processSignal()
   const read = async (text: string): Promise<Content> => {
     try {
-      return existsSync(text)
-        ? await content(await openSnapshot(text, identity === undefined ? {} : { identity }))
+      return existsSync(text) || isBucketUrl(text) || text.startsWith('lcs/')
+        ? await content(await openSnapshot(text, { ...flags, ...(identity !== undefined && { identity }) }, signal))
         : await contentNow(text, flags, signal)
     } catch (error) {
       if (error instanceof SnapshotError) throw new ExitError(`"${text}": ${error.message}`, { cause: error })

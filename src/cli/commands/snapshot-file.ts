@@ -1,19 +1,11 @@
-// Files with snapshots: how commands write and read them.
-import { createReadStream, createWriteStream } from 'node:fs'
-import { open, readFile, rename, rm, stat } from 'node:fs/promises'
+// Files with snapshots, as commands write them.
+import { createWriteStream } from 'node:fs'
+import { open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { KubeClient } from '#client/index.ts'
-import {
-  decrypted,
-  encrypted,
-  identitiesIn,
-  readSnapshot,
-  snapshotPath,
-  type ReadLine,
-  type SnapshotManifest,
-} from '#snapshot/index.ts'
+import { encrypted, snapshotPath } from '#snapshot/index.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
 
 /**
@@ -53,38 +45,13 @@ export async function snapshotNow(
   recipients: readonly string[],
   signal: AbortSignal,
 ): Promise<Readable> {
-  const plain = Readable.from(await client.stream(snapshotPath, { signal }), { objectMode: false })
+  return await encryptedFor(await client.stream(snapshotPath, { signal }), recipients)
+}
+
+/** The bytes, encrypted for the recipients if there are any. */
+export async function encryptedFor(bytes: AsyncIterable<Uint8Array>, recipients: readonly string[]): Promise<Readable> {
+  const plain = Readable.from(bytes, { objectMode: false })
   return recipients.length === 0 ? plain : await encrypted(plain, recipients)
-}
-
-/** The bytes of a snapshot in a file, decrypted with the keys in `identity`. Rejects with ExitError without the file. */
-export async function openSnapshot(
-  file: string,
-  { identity }: { readonly identity?: string },
-): Promise<AsyncIterable<Uint8Array>> {
-  const found = await stat(file).catch(() => undefined)
-  if (found?.isFile() !== true) throw new ExitError(`there is no file "${file}"`)
-  const keys = identity === undefined ? [] : identitiesIn(await textOf(identity))
-  return await decrypted(createReadStream(file), keys)
-}
-
-async function textOf(file: string): Promise<string> {
-  return await readFile(file, 'utf8').catch((error: unknown) => {
-    throw new ExitError(`cannot read "${file}": ${String(error)}`)
-  })
-}
-
-/** Reads a snapshot to its end, which checks that it is whole. */
-export async function readWhole(
-  source: AsyncIterable<Uint8Array>,
-  each?: (line: ReadLine) => void,
-): Promise<SnapshotManifest> {
-  let manifest: SnapshotManifest | undefined
-  for await (const item of readSnapshot(source)) {
-    if ('manifest' in item) manifest = item.manifest
-    else each?.(item)
-  }
-  return manifest as SnapshotManifest
 }
 
 /** A size for people. */

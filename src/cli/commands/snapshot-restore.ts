@@ -9,14 +9,14 @@ import {
   type LogicalCluster,
   type Subject,
 } from '#crds/index.ts'
-import { restoreSnapshot, SnapshotError, type Restored, type SnapshotManifest } from '#snapshot/index.ts'
+import { readWhole, restoreSnapshot, SnapshotError, type Restored, type SnapshotManifest } from '#snapshot/index.ts'
 import { ExitError, UsageError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { subjectOf, untilReady } from './create.ts'
 import { logicalClusterOf, nameOfLogicalCluster } from './credentials.ts'
 import { rootDirFlag, type InstallationFlags } from './flags.ts'
 import { openDirect, openInstallation, type Installation } from './installation.ts'
-import { openSnapshot, readWhole } from './snapshot-file.ts'
+import { openSnapshot } from './snapshot-places.ts'
 
 interface Flags extends InstallationFlags {
   readonly as?: string
@@ -37,7 +37,7 @@ export async function run(file: string, flags: Flags): Promise<void> {
   const name = nameOfLogicalCluster(as ?? into ?? '')
   const signal = processSignal()
   try {
-    const manifest = await readWhole(await openSnapshot(file, flags))
+    const manifest = await readWhole(await openSnapshot(file, flags, signal))
     await using installation = await openInstallation(flags, signal)
     const restoring = { file, flags, name, manifest, installation, signal }
     if (as !== undefined) await restoreAs(restoring, owners)
@@ -129,7 +129,7 @@ async function put({ file, flags, name, installation, signal }: Restoring, uid: 
   await using transport = await openDirect(installation)
   const client = createClient(transport, { basePath: `/clusters/${name}` })
   let toldAt = Date.now()
-  return await restoreSnapshot(await openSnapshot(file, flags), {
+  return await restoreSnapshot(await openSnapshot(file, flags, signal), {
     client,
     id: clusterIdOf(uid),
     validate: flags.validate,

@@ -1,30 +1,32 @@
-// `kcp snapshot verify FILE`: whether a snapshot is whole and unchanged, and what is in it.
-import { stat } from 'node:fs/promises'
-import { SnapshotError } from '#snapshot/index.ts'
+// `kcp snapshot verify SNAPSHOT`: whether a snapshot is whole and unchanged, and what is in it.
+import { readWhole, SnapshotError } from '#snapshot/index.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
+import { processSignal } from '#cli/process/process-signal.ts'
 import { columns, documentText } from './output.ts'
-import { openSnapshot, readWhole, sizeText } from './snapshot-file.ts'
+import { sizeText } from './snapshot-file.ts'
+import { openSnapshot, type PlaceFlags } from './snapshot-places.ts'
 
-interface Flags {
-  readonly identity?: string
+interface Flags extends PlaceFlags {
   readonly output: 'text' | 'json' | 'yaml'
 }
 
 /** Runs the command. */
-export async function run(file: string, { output, ...flags }: Flags): Promise<void> {
+export async function run(text: string, { output, ...flags }: Flags): Promise<void> {
+  const signal = processSignal()
   try {
-    const manifest = await readWhole(await openSnapshot(file, flags))
+    const manifest = await readWhole(await openSnapshot(text, flags, signal))
     if (output !== 'text') {
       process.stdout.write(documentText(manifest, output))
       return
     }
     const { logicalCluster, takenAt, revision, objects, bytes, program, parts } = manifest
-    const { size } = await stat(file)
+    const claims = parts.find(({ resource }) => resource === 'persistentvolumeclaims')?.objects ?? 0
     process.stdout.write(
       columns([
         ['logical cluster', `${logicalCluster.name} (${logicalCluster.id})`],
         ['taken', `${takenAt} at revision ${revision}, by kcp ${program}`],
-        ['objects', `${objects} of ${parts.length} resources, ${sizeText(bytes)}; the file has ${sizeText(size)}`],
+        ['objects', `${objects} of ${parts.length} resources, ${sizeText(bytes)}`],
+        ...(claims === 0 ? [] : [['volumes', `the data of ${claims} PersistentVolumeClaims are not in it`]]),
       ]),
     )
     process.stdout.write(
@@ -32,7 +34,7 @@ export async function run(file: string, { output, ...flags }: Flags): Promise<vo
     )
     console.error('it is whole: every checksum fits')
   } catch (error) {
-    if (error instanceof SnapshotError) throw new ExitError(`"${file}": ${error.message}`, { cause: error })
+    if (error instanceof SnapshotError) throw new ExitError(`"${text}": ${error.message}`, { cause: error })
     throw error
   }
 }

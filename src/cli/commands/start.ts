@@ -31,6 +31,7 @@ interface Flags
   readonly advertiseAddress?: string
   readonly metricsClientSecret?: string
   readonly gatewayImage?: string
+  readonly snapshotDirectory?: string
   readonly clusterProfiles?: boolean
   readonly logLevel: LogLevel
 }
@@ -61,6 +62,7 @@ export async function run(given: Flags): Promise<void> {
     ...egressOf(flags),
     ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
     ...(flags.gatewayImage !== undefined && { gatewayImage: flags.gatewayImage }),
+    ...(flags.snapshotDirectory !== undefined && { snapshotDirectory: flags.snapshotDirectory }),
     ...volumeMovesOf(flags),
     ...(flags.clusterProfiles !== undefined && { clusterProfiles: flags.clusterProfiles }),
     metrics,

@@ -72,6 +72,8 @@ export interface EmbeddedOptions {
   readonly console?: ConsoleSettings
   /** Image of kcp for gateways in members. Default: the image of this version. */
   readonly gatewayImage?: string
+  /** The directory below which SnapshotStores with `file` are. Absent: there is none. */
+  readonly snapshotDirectory?: string
   /** How many volumes are copied at a time. */
   readonly volumeMoves?: VolumeMoveLimits
   /** Shows members as ClusterProfiles in namespace kcp-system of logical cluster `root`. Default false. */
@@ -216,6 +218,7 @@ async function startMemberOperator(
   {
     advertiseAddress,
     gatewayImage,
+    snapshotDirectory,
     volumeMoves,
     clusterProfiles = false,
     usageEveryMs = 60_000,
@@ -234,6 +237,7 @@ async function startMemberOperator(
     }),
     issuer: pki,
     dialer: api.dialer,
+    ...(snapshotDirectory !== undefined && { snapshotDirectory }),
     controllers: [
       ...memberControllers({
         advertise: { host: advertiseAddress, port },

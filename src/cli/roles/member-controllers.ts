@@ -28,6 +28,8 @@ import {
   type OperatorController,
   placementController,
   serviceExportsController,
+  snapshotsController,
+  snapshotStoresController,
   volumeMoveController,
   volumesController,
 } from '#operator/index.ts'
@@ -155,6 +157,8 @@ export function memberControllers({
     volumesController(),
     lostMembersController(),
     serviceExportsController(),
+    snapshotStoresController(),
+    snapshotsController(),
   ]
 }
 

@@ -30,6 +30,8 @@ export interface OperatorRoleOptions {
   readonly clusterProfiles?: boolean
   /** Image of kcp for gateways in members. Default: the image of this version. */
   readonly gatewayImage?: string
+  /** The directory below which SnapshotStores with `file` are. Absent: there is none. */
+  readonly snapshotDirectory?: string
   /** How many volumes are copied at a time. */
   readonly volumeMoves?: VolumeMoveLimits
   readonly metrics: Metrics
@@ -79,6 +81,7 @@ export async function startOperatorRole(options: OperatorRoleOptions): Promise<R
       }),
       issuer: pki,
       dialer: remoteDialer(transport),
+      ...(options.snapshotDirectory !== undefined && { snapshotDirectory: options.snapshotDirectory }),
       controllers: [
         ...memberControllers({
           advertise: { host, port: Number(port || 443) },

@@ -12,6 +12,8 @@ export interface Loop {
   readonly workers: number
   /** Longest backoff of one key. Default 30 s. */
   readonly maxMs?: number
+  /** Milliseconds after which a reconcile is aborted. Default 120 s. */
+  readonly timeoutMs?: number
   /** The group of a key; groups are served in rotation. Default: the logical cluster in the key. */
   readonly fairnessKey?: (key: string) => string
   /** Informers that have all their objects before the first reconcile. */

@@ -35,6 +35,8 @@ export interface OperatorContext {
   readonly issuer: CredentialIssuer
   /** Opens connections to members in pull mode. Absent: such members are not reached. */
   readonly dialer?: MemberDialer
+  /** The directory below which SnapshotStores with `file` are. Absent: there is none. */
+  readonly snapshotDirectory?: string
   /** Informers over `clusters`. */
   readonly informers: SharedInformers
   /** Informers over `virtual('/clusters/*')`, all logical clusters. Shared by placement, members and syncers. */

@@ -8,15 +8,20 @@ import {
   fillingOf,
   findCondition,
   logicalClusters,
+  logicalClusterSnapshots,
   memberClusters,
+  snapshotStores,
   type LogicalCluster,
+  type LogicalClusterSnapshot,
   type LogicalClusterStatus,
+  type SnapshotStore,
 } from '#crds/index.ts'
 import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '#reconcile/index.ts'
-import { restoreSnapshot, snapshotPath, tarType } from '#snapshot/index.ts'
+import { restoreSnapshot, SnapshotError, snapshotPath, tarType, type Restored } from '#snapshot/index.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 import { recordEvent, type EventText } from '#operator/framework/record-event.ts'
 import { ResilientOperator } from '#operator/framework/resilient-operator.ts'
+import { withSnapshot } from '#operator/snapshot-stores/read-snapshot.ts'
 import { apply, type ApplyContext } from './apply.ts'
 import { followSecrets } from './kubeconfigs/follow-secrets.ts'
 import { keepKubeconfigs, removeKubeconfigs, type KeepContext } from './kubeconfigs/keep-kubeconfigs.ts'
@@ -65,6 +70,9 @@ async function run(
   unfollow()
   await following
 }
+
+/** Puts the objects of a snapshot into the logical cluster. */
+type Put = (bytes: AsyncIterable<Uint8Array>) => Promise<Restored>
 
 interface Dependencies {
   readonly queue: KeyQueue
@@ -148,7 +156,7 @@ class LogicalClusterOperator extends ResilientOperator {
   }
 
   /**
-   * Copies the objects of spec.source, then notes it on the object, which brings the next reconcile. A copy that is
+   * Puts the objects of spec.source into it, then notes it on the object, which brings the next reconcile. What was
    * broken off begins again and makes the same objects.
    */
   async #fill(
@@ -156,26 +164,45 @@ class LogicalClusterOperator extends ResilientOperator {
     virtual: KubeClient,
     signal: AbortSignal,
   ): Promise<NonNullable<Observed['filled']>> {
-    const { clusters, virtual: virtualOf } = this.#context
+    const { clusters } = this.#context
     const { name, uid = '' } = object.metadata
-    const from = object.spec?.source?.logicalClusterRef?.name ?? ''
-    const source = this.#object(from)
-    if (source === undefined) return { ok: false, message: `LogicalCluster "${from}" does not exist` }
-    const waits = fillingOf(source)
-    if (waits !== undefined) return { ok: false, message: `"${from}" is not whole itself: ${waits}` }
+    const { source = {} } = object.spec ?? {}
+    const from = source.snapshot?.name ?? source.logicalClusterRef?.name ?? ''
+    const what = source.snapshot === undefined ? `"${from}"` : `snapshot "${from}"`
     try {
-      const bytes = await virtualOf(`/clusters/${from}`).stream(snapshotPath, { accept: tarType, signal })
-      const restored = await restoreSnapshot(bytes, { client: virtual, id: clusterIdOf(uid), validate: false, signal })
-      const text = `${from}@${restored.manifest.revision}`
+      const put = (bytes: AsyncIterable<Uint8Array>): Promise<Restored> =>
+        restoreSnapshot(bytes, { client: virtual, id: clusterIdOf(uid), validate: false, signal })
+      const restored =
+        source.snapshot === undefined ? await this.#copy(from, put, signal) : await this.#restore(from, put, signal)
+      const { revision } = restored.manifest
+      const text = source.snapshot === undefined ? `${from}@${revision}` : `snapshot ${from}@${revision}`
       const metadata = { uid, annotations: { [filledAnnotation]: text } }
       await clusters.patch(logicalClusters, { name }, 'merge', { metadata }, { signal })
-      const message = `it has ${restored.created + restored.updated + restored.unchanged} objects of "${from}" at revision ${restored.manifest.revision}`
+      const message = `it has ${restored.created + restored.updated + restored.unchanged} objects of ${what} at revision ${revision}`
       await this.#event(object, { type: 'Normal', reason: 'Filled', message }, signal)
       return { ok: true }
     } catch (error) {
       signal.throwIfAborted()
-      return { ok: false, message: `the objects of "${from}" were not copied: ${(error as Error).message}` }
+      return { ok: false, message: `the objects of ${what} were not copied: ${(error as Error).message}` }
     }
+  }
+
+  async #copy(from: string, put: Put, signal: AbortSignal): Promise<Restored> {
+    const source = this.#object(from)
+    if (source === undefined) throw new SnapshotError(`LogicalCluster "${from}" does not exist`)
+    const waits = fillingOf(source)
+    if (waits !== undefined) throw new SnapshotError(`it is not whole itself: ${waits}`)
+    return await put(await this.#context.virtual(`/clusters/${from}`).stream(snapshotPath, { accept: tarType, signal }))
+  }
+
+  async #restore(from: string, put: Put, signal: AbortSignal): Promise<Restored> {
+    const { clusters, snapshotDirectory: directory } = this.#context
+    const snapshot = await clusters.tryGet<LogicalClusterSnapshot>(logicalClusterSnapshots, { name: from }, { signal })
+    if (snapshot === undefined) throw new SnapshotError(`LogicalClusterSnapshot "${from}" does not exist`)
+    const store = await clusters.tryGet<SnapshotStore>(snapshotStores, { name: snapshot.spec.store }, { signal })
+    if (store === undefined) throw new SnapshotError(`its SnapshotStore "${snapshot.spec.store}" does not exist`)
+    const access = { clusters, ...(directory !== undefined && { directory }) }
+    return await withSnapshot(snapshot, store, access, { use: put, signal })
   }
 
   /** The place in the tree of logical clusters. */

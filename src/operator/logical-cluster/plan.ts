@@ -92,7 +92,8 @@ function planReady(observed: Observed): Step[] {
 /** Its users wait until all objects of its source, or of the snapshot that goes back into it, are there. */
 function planFilling(observed: Observed, filling: string): Step[] {
   const { object, filled } = observed
-  const isCopy = object.spec?.source?.logicalClusterRef !== undefined
+  const { logicalClusterRef, snapshot } = object.spec?.source ?? {}
+  const isCopy = (logicalClusterRef ?? snapshot) !== undefined
   const isOurs = isCopy && object.metadata.annotations?.[restoringAnnotation] === undefined
   const message = filled?.ok === false ? `it cannot be filled: ${filled.message}` : filling
   const reason = filled?.ok === false ? 'SourceNotCopied' : 'Filling'

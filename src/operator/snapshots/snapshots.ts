@@ -1,0 +1,380 @@
+// The controller of LogicalClusterSnapshots: takes each once, and deletes what is stored with its object.
+import { systemClock, timestamp, type Clock } from '#async/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
+import type { DeepReadonly, Informer } from '#client/index.ts'
+import {
+  fillingOf,
+  logicalClusters,
+  logicalClusterSnapshots,
+  setCondition,
+  snapshotFinalizer,
+  snapshotStores,
+  type ConditionUpdate,
+  type LogicalCluster,
+  type LogicalClusterSnapshot,
+  type LogicalClusterSnapshotStatus,
+  type SnapshotStore,
+} from '#crds/index.ts'
+import { runLoop } from '#operator/framework/loop.ts'
+import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
+import { recordEvent } from '#operator/framework/record-event.ts'
+import { StoreProblem, type StoreAccess } from '#operator/snapshot-stores/open-store.ts'
+import type { ReconcileResult } from '#reconcile/index.ts'
+import { isStorageError, SnapshotError } from '#snapshot/index.ts'
+import { deleteStored, takeSnapshot } from './take-snapshot.ts'
+
+/** Snapshots that are taken or deleted at a time: each holds two parts of an upload, 10 MiB, in memory. */
+const workers = 4
+/** The longest time of one attempt. */
+const timeoutMs = 2 * 3_600_000
+/** Attempts until a snapshot has failed for good: with the pauses between them, some 40 minutes. */
+const maxAttempts = 10
+const [firstPauseSeconds, maxPauseSeconds] = [10, 600]
+/** Seconds until a snapshot looks again whether its logical cluster is whole. */
+const wholeAgainSeconds = 10
+/** Seconds until a deletion that its store has refused is tried again. */
+const deleteAgainSeconds = 30
+/** Timers have an upper bound. */
+const maxWaitSeconds = 3600
+
+type Seen = DeepReadonly<LogicalClusterSnapshot>
+
+/** Takes and deletes snapshots. */
+export function snapshotsController({ clock = systemClock }: { readonly clock?: Clock } = {}): OperatorController {
+  return {
+    name: 'snapshots',
+    async run(context, { signal, started }) {
+      const snapshots = context.informers.of<LogicalClusterSnapshot>(logicalClusterSnapshots)
+      const stores = context.informers.of<SnapshotStore>(snapshotStores)
+      const clusters = context.informers.of<LogicalCluster>(logicalClusters)
+      started()
+      let again = (_name: string): void => undefined
+      const keeper = new Snapshots(context, { snapshots, stores, clusters, clock, again: (name) => again(name) })
+      await runLoop(
+        {
+          name: 'snapshots',
+          workers,
+          timeoutMs,
+          informers: [snapshots, stores, clusters],
+          fairnessKey: (name) => snapshots.store.get(name)?.spec.logicalCluster ?? '',
+          follow: (add) => {
+            again = add
+            return [
+              snapshots.onChange(({ key, before, after }) => {
+                if (after === undefined) keeper.forget(key)
+                else if (before === undefined || isOther(before, after)) add(key)
+              }),
+              stores.onChange(({ key }) => {
+                for (const one of snapshots.store.list())
+                  if (one.spec.store === key && (!isOver(one) || isDeleting(one))) add(one.metadata.name)
+              }),
+            ]
+          },
+          reconcile: (name, life) => keeper.reconcile(name, life),
+        },
+        context,
+        signal,
+      )
+    },
+  }
+}
+
+interface Dependencies {
+  readonly snapshots: Informer<LogicalClusterSnapshot>
+  readonly stores: Informer<SnapshotStore>
+  readonly clusters: Informer<LogicalCluster>
+  readonly clock: Clock
+  readonly again: (name: string) => void
+}
+
+class Snapshots {
+  readonly #context: OperatorContext
+  readonly #deps: Dependencies
+  /** Logical clusters of which a snapshot is being taken, with the snapshots that wait for its end. */
+  readonly #busy = new Map<string, Set<string>>()
+
+  constructor(context: OperatorContext, deps: Dependencies) {
+    this.#context = context
+    this.#deps = deps
+  }
+
+  async reconcile(name: string, signal: AbortSignal): Promise<ReconcileResult> {
+    const cached = this.#deps.snapshots.store.get(name)
+    if (cached === undefined) return {}
+    if (isOver(cached) && !isDeleting(cached)) return await this.#expire(cached, signal)
+    // A cache behind the own last write would begin again what has ended.
+    const object = await this.#context.clusters.tryGet<LogicalClusterSnapshot>(
+      logicalClusterSnapshots,
+      { name },
+      { signal },
+    )
+    if (object === undefined) return {}
+    if (isDeleting(object)) return await this.#delete(object, signal)
+    if (isOver(object)) return await this.#expire(object, signal)
+    return await this.#take(object, signal)
+  }
+
+  forget(name: string): void {
+    for (const waiting of this.#busy.values()) waiting.delete(name)
+  }
+
+  /** Deletes the object when its time is over. */
+  async #expire(object: Seen, signal: AbortSignal): Promise<ReconcileResult> {
+    const { metadata, spec, status } = object
+    const { name, uid = '' } = metadata
+    if (metadata.finalizers?.includes(snapshotFinalizer) !== true) await this.#setFinalizer(object, true, signal)
+    const ended = Date.parse(status?.completionTime ?? '')
+    if (spec.ttlSecondsAfterFinished === undefined || Number.isNaN(ended)) return {}
+    const left = ended / 1000 + spec.ttlSecondsAfterFinished - this.#deps.clock.now() / 1000
+    if (left > 0) return { requeueAfterSeconds: Math.min(left, maxWaitSeconds) }
+    await this.#context.clusters
+      .delete(logicalClusterSnapshots, { name }, { uid, signal })
+      .catch(tolerate('NotFound', 'Conflict'))
+    return {}
+  }
+
+  async #take(object: Seen, signal: AbortSignal): Promise<ReconcileResult> {
+    const { name } = object.metadata
+    const { logicalCluster } = object.spec
+    const store = this.#deps.stores.store.get(object.spec.store)
+    if (store === undefined) {
+      const message = `there is no SnapshotStore "${object.spec.store}"; the snapshot is taken when there is one`
+      await this.#wait(object, { reason: 'StoreMissing', message }, signal)
+      return {}
+    }
+    const busy = this.#busy.get(logicalCluster)
+    if (busy !== undefined) {
+      busy.add(name)
+      const message = `another snapshot of "${logicalCluster}" is taken first`
+      await this.#wait(object, { reason: 'Queued', message }, signal)
+      return {}
+    }
+    const filling = this.#fillingOf(logicalCluster)
+    if (filling !== undefined) {
+      const message = `"${logicalCluster}" is not whole: ${filling}`
+      await this.#wait(object, { reason: 'LogicalClusterNotWhole', message }, signal)
+      return { requeueAfterSeconds: wholeAgainSeconds }
+    }
+    const waiting = new Set<string>()
+    this.#busy.set(logicalCluster, waiting)
+    try {
+      return await this.#attempt(object, store, signal)
+    } finally {
+      this.#busy.delete(logicalCluster)
+      for (const one of waiting) this.#deps.again(one)
+    }
+  }
+
+  async #attempt(object: Seen, store: DeepReadonly<SnapshotStore>, signal: AbortSignal): Promise<ReconcileResult> {
+    const { logicalCluster } = object.spec
+    const paused = this.#pauseLeft(object)
+    if (paused > 0) return { requeueAfterSeconds: paused }
+    const attempts = (object.status?.attempts ?? 0) + 1
+    const kept =
+      object.metadata.finalizers?.includes(snapshotFinalizer) === true
+        ? object
+        : await this.#setFinalizer(object, true, signal)
+    const begun = await this.#write(
+      kept,
+      { phase: 'InProgress', attempts, startTime: this.#now() },
+      [{ type: 'Complete', status: 'False', reason: 'InProgress', message: `attempt ${attempts} of ${maxAttempts}` }],
+      signal,
+    )
+    try {
+      if (this.#deps.clusters.store.get(logicalCluster) === undefined)
+        throw new SnapshotError(`there is no LogicalCluster "${logicalCluster}"`)
+      const virtual = this.#context.virtual(`/clusters/${logicalCluster}`)
+      const taken = await takeSnapshot(begun, { ...this.#access(), store, virtual, signal })
+      const { objects, revision, location, claims } = taken
+      const without = claims === 0 ? '' : `; the data of its ${claims} PersistentVolumeClaims are not in it`
+      const message = `${objects} objects at revision ${revision} are in ${location}${without}`
+      await this.#write(
+        begun,
+        { ...taken, phase: 'Completed', completionTime: this.#now() },
+        [{ type: 'Complete', status: 'True', reason: 'Completed', message }],
+        signal,
+      )
+      await this.#event(begun, { type: 'Normal', reason: 'Completed', message }, signal)
+      return {}
+    } catch (error) {
+      signal.throwIfAborted()
+      // Somebody else has written the object, or has deleted it: the next reconcile sees that.
+      if (isStatusError(error, 'Conflict') || (isStatusError(error, 'NotFound') && !this.#isThere(begun))) throw error
+      return await this.#failed(begun, error, attempts, signal)
+    }
+  }
+
+  async #failed(object: Seen, error: unknown, attempts: number, signal: AbortSignal): Promise<ReconcileResult> {
+    const { reason, message } = this.#reasonOf(object, error)
+    const isLast = attempts >= maxAttempts
+    const pause = pauseSeconds(attempts)
+    const text = isLast
+      ? `${message}; ${attempts} attempts have failed, so make another LogicalClusterSnapshot when this is repaired`
+      : `${message}; attempt ${attempts} of ${maxAttempts}, the next one in ${pause} s`
+    const conditions: ConditionUpdate[] = [{ type: 'Complete', status: 'False', reason, message: text }]
+    if (isLast) conditions.push({ type: 'Failed', status: 'True', reason, message: text })
+    await this.#write(
+      object,
+      isLast ? { phase: 'Failed', completionTime: this.#now() } : { phase: 'Waiting' },
+      conditions,
+      signal,
+    )
+    await this.#event(object, { type: 'Warning', reason, message: text }, signal)
+    if (!isLast) return { requeueAfterSeconds: pause }
+    // What the last attempt has left would stay until the object is deleted.
+    const store = this.#deps.stores.store.get(object.spec.store)
+    if (store !== undefined) await deleteStored(object, store, this.#access(), signal).catch(() => undefined)
+    return {}
+  }
+
+  #reasonOf({ spec }: Seen, error: unknown): { reason: string; message: string } {
+    const message = error instanceof Error ? error.message : String(error)
+    if (this.#deps.clusters.store.get(spec.logicalCluster) === undefined)
+      return { reason: 'LogicalClusterMissing', message }
+    if (error instanceof StoreProblem || isStorageError(error))
+      return { reason: error.reason, message: `store "${spec.store}": ${message}` }
+    return { reason: 'NotRead', message: `"${spec.logicalCluster}" was not read: ${message}` }
+  }
+
+  /** Seconds until the next attempt may begin. */
+  #pauseLeft({ status }: Seen): number {
+    const began = Date.parse(status?.startTime ?? '')
+    if (status?.phase !== 'Waiting' || Number.isNaN(began)) return 0
+    const failed = status.conditions?.find(({ type }) => type === 'Complete')
+    const isPaused =
+      failed !== undefined && !['StoreMissing', 'Queued', 'LogicalClusterNotWhole'].includes(failed.reason)
+    const until = began / 1000 + pauseSeconds(status.attempts ?? 1)
+    return isPaused ? Math.max(0, until - this.#deps.clock.now() / 1000) : 0
+  }
+
+  async #delete(object: Seen, signal: AbortSignal): Promise<ReconcileResult> {
+    const { metadata, spec, status } = object
+    if (metadata.finalizers?.includes(snapshotFinalizer) !== true) return {}
+    if (spec.deletionPolicy !== 'Retain' && (status?.attempts ?? 0) > 0) {
+      const problem = await this.#deleteStored(object, signal)
+      if (problem !== undefined) {
+        const advice = `${problem.message}; spec.deletionPolicy: Retain leaves it there and lets this object go`
+        const isTold = status?.conditions?.some((one) => one.type === 'Deleted' && one.message === advice) === true
+        if (!isTold) {
+          const { reason } = problem
+          await this.#write(object, {}, [{ type: 'Deleted', status: 'False', reason, message: advice }], signal)
+          await this.#event(object, { type: 'Warning', reason, message: advice }, signal)
+        }
+        return { requeueAfterSeconds: deleteAgainSeconds }
+      }
+    }
+    await this.#setFinalizer(object, false, signal)
+    return {}
+  }
+
+  async #deleteStored(object: Seen, signal: AbortSignal): Promise<{ reason: string; message: string } | undefined> {
+    const store = this.#deps.stores.store.get(object.spec.store)
+    if (store === undefined)
+      return { reason: 'StoreMissing', message: `there is no SnapshotStore "${object.spec.store}" to delete it from` }
+    try {
+      await deleteStored(object, store, this.#access(), signal)
+      return undefined
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!(error instanceof StoreProblem) && !isStorageError(error)) throw error
+      return { reason: error.reason, message: `store "${object.spec.store}": ${error.message}` }
+    }
+  }
+
+  /** Tells what the snapshot waits for, once. */
+  async #wait(
+    object: Seen,
+    { reason, message }: { readonly reason: string; readonly message: string },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const now = object.status?.conditions?.find(({ type }) => type === 'Complete')
+    if (now?.reason === reason && now.message === message) return
+    const update = { type: 'Complete', status: 'False', reason, message } as const
+    await this.#write(object, { phase: 'Waiting' }, [update], signal)
+    await this.#event(object, { type: 'Normal', reason, message }, signal)
+  }
+
+  /** Rejects with Conflict if the object is not as it was read. */
+  async #write(
+    { metadata, status = {} }: Seen,
+    change: LogicalClusterSnapshotStatus,
+    updates: readonly ConditionUpdate[],
+    signal: AbortSignal,
+  ): Promise<LogicalClusterSnapshot> {
+    const { name, generation = 0, resourceVersion } = metadata
+    const conditions = updates.reduce<ReturnType<typeof setCondition> | undefined>(
+      (list, update) => setCondition(list, { observedGeneration: generation, ...update }, this.#now()),
+      status.conditions,
+    )
+    const patch = { metadata: { resourceVersion }, status: { ...change, observedGeneration: generation, conditions } }
+    return await this.#context.clusters.patch<LogicalClusterSnapshot>(
+      logicalClusterSnapshots,
+      { name },
+      'merge',
+      patch,
+      { subresource: 'status', signal },
+    )
+  }
+
+  async #setFinalizer({ metadata }: Seen, isSet: boolean, signal: AbortSignal): Promise<LogicalClusterSnapshot> {
+    const { name, resourceVersion, finalizers = [] } = metadata
+    const others = finalizers.filter((one) => one !== snapshotFinalizer)
+    const patch = { metadata: { resourceVersion, finalizers: isSet ? [...others, snapshotFinalizer] : others } }
+    return await this.#context.clusters.patch<LogicalClusterSnapshot>(
+      logicalClusterSnapshots,
+      { name },
+      'merge',
+      patch,
+      { signal },
+    )
+  }
+
+  async #event(
+    object: Seen,
+    text: { readonly type: 'Normal' | 'Warning'; readonly reason: string; readonly message: string },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clusters: client, log } = this.#context
+    await recordEvent(object, text, { client, component: 'kcp-snapshots', now: this.#now(), log }, signal)
+  }
+
+  #fillingOf(logicalCluster: string): string | undefined {
+    const object = this.#deps.clusters.store.get(logicalCluster)
+    return object && fillingOf(object)
+  }
+
+  #isThere({ spec }: Seen): boolean {
+    return this.#deps.clusters.store.get(spec.logicalCluster) !== undefined
+  }
+
+  #access(): StoreAccess {
+    const { clusters, snapshotDirectory: directory } = this.#context
+    return { clusters, ...(directory !== undefined && { directory }) }
+  }
+
+  #now(): string {
+    return timestamp(this.#deps.clock.now())
+  }
+}
+
+function pauseSeconds(attempts: number): number {
+  return Math.min(maxPauseSeconds, firstPauseSeconds * 2 ** (attempts - 1))
+}
+
+function isOver({ status }: Seen): boolean {
+  return status?.phase === 'Completed' || status?.phase === 'Failed'
+}
+
+function isDeleting({ metadata }: Seen): boolean {
+  return metadata.deletionTimestamp !== undefined
+}
+
+/** Whether something has changed besides the status, which the controller itself writes. */
+function isOther(before: Seen, after: Seen): boolean {
+  return (
+    before.metadata.generation !== after.metadata.generation ||
+    before.metadata.deletionTimestamp !== after.metadata.deletionTimestamp ||
+    before.metadata.uid !== after.metadata.uid ||
+    isOver(before) !== isOver(after)
+  )
+}
