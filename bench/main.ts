@@ -24,6 +24,7 @@ import { podStreams } from './pod-streams.ts'
 import { pull } from './pull.ts'
 import { restart } from './restart.ts'
 import { onEtcd, sideBySide } from './side-by-side.ts'
+import { sleeping } from './sleep.ts'
 import { snapshots } from './snapshots.ts'
 import { start } from './start.ts'
 import { sync, syncMany } from './sync.ts'
@@ -63,6 +64,7 @@ const measurements: readonly Measurement[] = [
   tree,
   volumes,
   snapshots,
+  sleeping,
   fleet,
   syncerMembers,
   builds,

@@ -44,6 +44,7 @@ export const text = {
     age: 'Age',
     message: 'Message',
     ready: 'Ready',
+    asleep: 'Asleep',
     unknown: 'Unknown',
     filter: 'Filter logical clusters',
     none: 'You may not see any logical cluster yet. An admin makes one with: kcp create NAME.',

@@ -38,7 +38,12 @@ const columns: readonly GridColumn<ClusterItem>[] = [
   { id: 'bytes', title: t.storage, width: 11, numeric: true, cell: storageCell },
   { id: 'watches', title: t.watches, width: 9, numeric: true, cell: ({ usage }) => String(usage?.watches ?? '') },
   { id: 'created', title: t.age, width: 8, cell: ({ created }) => <Age since={created} /> },
-  { id: 'message', title: t.message, width: 24, cell: ({ message = '' }) => <Plain>{message}</Plain> },
+  {
+    id: 'message',
+    title: t.message,
+    width: 24,
+    cell: ({ asleep, message = '' }) => <Plain>{asleep ?? message}</Plain>,
+  },
   { id: 'why', title: text.nav.explain, width: 9, cell: whyCell },
 ]
 
@@ -50,7 +55,8 @@ function columnsFor(items: readonly ClusterItem[]): readonly GridColumn<ClusterI
   })
 }
 
-function healthCell({ ready, reason, phase }: ClusterItem): JSX.Element {
+function healthCell({ ready, reason, phase, asleep }: ClusterItem): JSX.Element {
+  if (ready === true && asleep !== undefined) return <Badge tone="plain">{t.asleep}</Badge>
   if (ready === true) return <Badge tone="good">{phase ?? t.ready}</Badge>
   return <Badge tone={ready === false ? 'bad' : 'wait'}>{phase ?? reason ?? t.unknown}</Badge>
 }

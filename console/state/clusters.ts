@@ -11,6 +11,8 @@ export interface ClusterItem {
   readonly message?: string
   readonly created?: string
   readonly parent?: string
+  /** Since when and why it is asleep, and what wakes it; absent while it is awake. */
+  readonly asleep?: string
   /** Whether its objects are in memory. */
   readonly loaded?: boolean
   readonly usage?: {

@@ -53,7 +53,7 @@ export const rules: ImportRules = {
   floors: {
     apimachinery: [
       'memo meta',
-      'quantity text',
+      'cron quantity text',
       'pod-security status',
       'field json work-budget',
       'schema selector',
@@ -90,8 +90,7 @@ export const rules: ImportRules = {
     placement: ['move reported-status rules', 'choose', 'rebalance', '.'],
     operator: [
       'framework',
-      'exported-apis snapshot-stores',
-      'adoption autoscaling logical-cluster member-cluster placement projections snapshots volumes',
+      'adoption autoscaling exported-apis logical-cluster member-cluster placement projections sleep snapshot-stores snapshots volumes',
       '.',
     ],
     mover: ['contract', 'files', 'wire', 'source target', 'program', '.'],

@@ -22,6 +22,7 @@ import {
   moveCommand,
   namespaceOption,
   outputOption,
+  sleepCommand,
   textOutputOption,
   topCommand,
   usageCommand,
@@ -67,6 +68,8 @@ export function commands(): readonly Command[] {
       credentialCommand(),
       accessCommand(),
       snapshotCommand(),
+      sleepCommand('sleep'),
+      sleepCommand('wake'),
     ]),
     ...grouped('Members:', [
       joinCommand(),

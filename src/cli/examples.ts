@@ -108,6 +108,8 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp member simulate paris --root-dir .run/kcp                  # until Ctrl-C',
     'kcp member simulate paris --nodes 5 --node-cpu 16 --region eu --root-dir .run/kcp',
   ],
+  sleep: ['kcp sleep acme           # until somebody writes into it', 'kcp sleep acme --hold    # until kcp wake acme'],
+  wake: ['kcp wake acme', 'kcp wake acme --hold     # it does not fall asleep any more'],
   cordon: ['kcp cordon east'],
   uncordon: ['kcp uncordon east'],
   drain: ['kcp drain east --dry-run    # what would go where', 'kcp drain east --wait', 'kcp drain east --undo'],

@@ -92,6 +92,24 @@ export function cordonCommand(name: 'cordon' | 'uncordon'): Command {
     )
 }
 
+/** `kcp sleep NAME`, `kcp wake NAME`. */
+export function sleepCommand(name: 'sleep' | 'wake'): Command {
+  const [text, hold] =
+    name === 'sleep'
+      ? (['put a logical cluster to sleep: its workloads have no pods until it wakes', 'no write wakes it'] as const)
+      : (['wake a logical cluster that is asleep', 'neither idleness nor its schedule puts it to sleep'] as const)
+  return withInstallation(new Command(name))
+    .description(text)
+    .addArgument(clusterArgument())
+    .option('--hold', `keep it so: ${hold} (spec.sleep.asleep)`)
+    .action(
+      loadedLate(async () => {
+        const { runOrder } = await import('./commands/sleep.ts')
+        return { run: runOrder(name) }
+      }),
+    )
+}
+
 /** `kcp move KIND/NAME --to MEMBER`. */
 export function moveCommand(): Command {
   const target = 'members, with commas; any: kcp chooses; none: nowhere'

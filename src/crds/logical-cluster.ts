@@ -12,6 +12,12 @@ import {
 import { clusterAuthenticationSchema, type ClusterAuthentication } from './authentication.ts'
 import type { ClusterUsage } from './cluster-usage.ts'
 import { clusterAccessSchema, type ClusterAccess } from './cluster-access.ts'
+import {
+  clusterSleepSchema,
+  clusterSleepStatusSchema,
+  type ClusterSleep,
+  type ClusterSleepStatus,
+} from './cluster-sleep.ts'
 import { crdOf, type CustomResourceDefinition, type JsonSchema, type Kind } from './crd.ts'
 
 /** An rbac Subject. */
@@ -51,6 +57,8 @@ export interface LogicalCluster extends KubeObject {
     /** Access for others. Absent: none. */
     access?: ClusterAccess
     authentication?: ClusterAuthentication
+    /** When it sleeps. Absent: never. */
+    sleep?: ClusterSleep
     /** What it begins as. Absent: empty. */
     source?: ClusterSource
   }
@@ -114,6 +122,8 @@ export interface LogicalClusterStatus {
   kubeconfigs?: { namespace: string; name: string }[]
   /** What it and all below it use, where it has limits. */
   usage?: ClusterUsage
+  /** Whether it sleeps, where it has rules for that. */
+  sleep?: ClusterSleepStatus
   observedGeneration?: number
   conditions?: Condition[]
 }
@@ -125,6 +135,7 @@ export const logicalClusterConditions = [
   'ParentValid',
   'AuthenticationValid',
   'WithinLimits',
+  'Asleep',
 ] as const
 
 /**
@@ -438,6 +449,7 @@ export const logicalClusterKind: Kind = {
         ),
         inherit: inheritSchema,
         authentication: clusterAuthenticationSchema,
+        sleep: clusterSleepSchema,
         source: sourceSchema,
       },
     },
@@ -472,6 +484,7 @@ export const logicalClusterKind: Kind = {
           },
         },
         usage: usageSchema,
+        sleep: clusterSleepStatusSchema,
         observedGeneration: observedGenerationSchema,
         conditions: conditionsSchema(logicalClusterConditions),
       },
@@ -501,6 +514,7 @@ export const logicalClusterKind: Kind = {
     conditionColumn('Ready', 'Ready'),
     { ...reasonColumn('Reason', 'Ready'), priority: 1 },
     { name: 'Parent', type: 'string', jsonPath: '.spec.parentRef.name', priority: 1 },
+    { ...conditionColumn('Asleep', 'Asleep'), priority: 1 },
     { name: 'ID', type: 'string', jsonPath: '.status.id' },
     { name: 'URL', type: 'string', jsonPath: '.status.url' },
     { name: 'Direct URL', type: 'string', jsonPath: '.status.directURL', priority: 1 },

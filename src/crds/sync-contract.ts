@@ -311,6 +311,8 @@ export interface PlacedCopy {
    * moves pod by pod, because one pod at a time ends, whatever the cause.
    */
   readonly paused?: true
+  /** Its logical cluster is asleep: the copy stays, and has no pods. */
+  readonly asleep?: true
   /** What it waits for before its next state. */
   readonly wait?: CopyWait
   /** Changes that somebody makes in the member are reported; absent: they are corrected. */
@@ -387,13 +389,18 @@ export function membersWithCopy(object: KubeObject): string[] {
  */
 export function sourceOf(
   spec: unknown,
-  { replicas, start, paused }: Pick<PlacedCopy, 'replicas' | 'start' | 'paused'> = {},
+  { replicas, start, paused, asleep }: Pick<PlacedCopy, 'replicas' | 'start' | 'paused' | 'asleep'> = {},
 ): string {
-  const hash = unchangingHash(spec)
+  const hash = asleep ? `${unchangingHash(spec)} asleep` : unchangingHash(spec)
   if (replicas === undefined) return hash
   // A pod of a StatefulSet moves only once no rollout can end another pod, so a move waits until the member has
   // observed the pause.
   return start === undefined ? `${hash} ${replicas}` : `${hash} ${replicas}+${start}${paused ? ' paused' : ''}`
+}
+
+/** How many pods a copy should have, of a workload that wants `all`. */
+export function replicasOfCopy(copy: Pick<PlacedCopy, 'replicas' | 'asleep'> | undefined, all: number): number {
+  return copy?.asleep ? 0 : (copy?.replicas ?? all)
 }
 
 // --- Copies and what members report. ---

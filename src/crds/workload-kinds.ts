@@ -324,6 +324,17 @@ export function hasEnded(workload: AnyObject): boolean {
 }
 
 /**
+ * True for a workload that runs on while its logical cluster is asleep, because it would lose what it has done: a pod of
+ * its own, and a Job that has begun.
+ */
+export function runsOnAsleep(workload: AnyObject): boolean {
+  const status = (workload as unknown as KubeObject)['status']
+  return (
+    workload.kind === 'Pod' || (workload.kind === 'Job' && isJsonObject(status) && status['startTime'] !== undefined)
+  )
+}
+
+/**
  * True for a workload that its tenant made, and that we place. False for copies of what members make (pods, ReplicaSets
  * of a Deployment, Jobs of a CronJob), for what a controller in the logical cluster made for a workload that we place,
  * and for a pod that somebody else has bound to a node.

@@ -1,6 +1,6 @@
 // "Why is nothing happening?" for a whole logical cluster, and for a member. Pure.
 import { warningNotes } from './events.ts'
-import { clusterFindings, explainObject } from './explain-object.ts'
+import { clusterFindings, explainObject, isClusterAsleep } from './explain-object.ts'
 import { byUrgency, subjectOf, withoutRepeats, type Finding, type SeenObject } from './finding.ts'
 import { memberFindings } from './members.ts'
 import { podFindings } from './pods.ts'
@@ -20,7 +20,11 @@ export function explainCluster(content: ClusterContent): Finding[] {
   const { cluster, namespaces, objects, pods = [], members = [], events = [], nowMs } = content
   const subject = { kind: 'LogicalCluster', name: cluster }
   const { events: _events, pods: _pods, members: _members, logicalCluster: _cluster, ...rest } = content
-  const around = { ...rest, ...(members.length === 0 && { members }) }
+  const around = {
+    ...rest,
+    isAsleep: isClusterAsleep(content.logicalCluster),
+    ...(members.length === 0 && { members }),
+  }
   const found = [
     ...clusterFindings(content),
     ...namespaces
@@ -36,7 +40,8 @@ export function explainCluster(content: ClusterContent): Finding[] {
   if (more > 0) shown.push({ subject, state: 'note', what: `${more} more objects wait or are wrong` })
   const counted = `${objects.length} objects and ${pods.length} pods: nothing is wrong, and nothing waits`
   if (urgent.length === 0) shown.push({ subject, state: 'well', what: counted })
-  return [...shown, ...warningNotes(events, subject, nowMs)]
+  const asleep = clusterFindings(content).filter(({ state }) => state === 'note')
+  return [...shown, ...asleep, ...warningNotes(events, subject, nowMs)]
 }
 
 /** All that is wrong with a member, what runs there, and what holds its drain up. */

@@ -28,6 +28,7 @@ const maxFindings = 10
 /** The findings about an object, the urgent ones first; one finding `well` if there is nothing to say. */
 export function explainObject(object: SeenObject, around: Surroundings): Finding[] {
   const subject = subjectOf(object, around.cluster)
+  const { isAsleep = isClusterAsleep(around.logicalCluster) } = around
   const found = [
     // Who may sign in keeps no object from its purpose.
     ...clusterFindings(around).filter(({ reason = '' }) => !signInReasons.includes(reason)),
@@ -36,8 +37,8 @@ export function explainObject(object: SeenObject, around: Surroundings): Finding
     ...placementFindings(object, subject, around),
     ...refusalFindings(object, subject),
     ...copyFindings(object, subject, around.nowMs),
-    ...ownConditions(object, subject),
-    ...kindFindings(object, subject, around),
+    ...ownConditions(object, subject).filter(({ reason }) => !isAsleep || reason !== 'ScalingDisabled'),
+    ...(isAsleep ? [] : kindFindings(object, subject, around)),
     ...membersOf(object, around.members ?? []).flatMap(memberFindings),
     ...podsFindings(around.pods ?? [], around.cluster),
     ...warningNotes(eventsOf(object, around), subject, around.nowMs),
@@ -57,7 +58,8 @@ export function clusterFindings({
   if (logicalCluster === undefined) return []
   const subject = subjectOf(logicalCluster)
   if (logicalCluster.metadata.deletionTimestamp !== undefined) return deletionFindings(logicalCluster)
-  if (conditionOf(logicalCluster, 'Ready') !== undefined) return conditionFindings(logicalCluster, subject)
+  if (conditionOf(logicalCluster, 'Ready') !== undefined)
+    return [...conditionFindings(logicalCluster, subject), ...sleepNote(logicalCluster, subject)]
   return [
     {
       subject,
@@ -67,6 +69,18 @@ export function clusterFindings({
       todo: 'check that kcp operator runs: kcp diagnose',
     },
   ]
+}
+
+/** Whether its workloads have no pods because it is asleep. */
+export function isClusterAsleep(logicalCluster: SeenObject | undefined): boolean {
+  return logicalCluster !== undefined && conditionOf(logicalCluster, 'Asleep')?.status === 'True'
+}
+
+function sleepNote(logicalCluster: SeenObject, subject: Subject): Finding[] {
+  const condition = conditionOf(logicalCluster, 'Asleep')
+  if (condition?.status !== 'True') return []
+  const { message, reason, lastTransitionTime: since } = condition
+  return [{ subject, state: 'note', what: `it is asleep, so its workloads have no pods: ${message}`, reason, since }]
 }
 
 /** Why an object that is being deleted is still there. */

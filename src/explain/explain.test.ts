@@ -35,6 +35,13 @@ const pod = (state: object, restartCount = 0): SeenObject => ({
 })
 const wait = { gate: 'RolloutComplete', since: ago(90), until: ago(-510), then: 'Held' }
 
+const sleeping: SeenObject = {
+  ...{ apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name: 'acme' } },
+  status: {
+    conditions: [condition('Ready', 'True', 'Served'), condition('Asleep', 'True', 'Idle', 'the first write wakes it')],
+  },
+}
+
 interface Case {
   readonly title: string
   readonly object: SeenObject
@@ -118,6 +125,15 @@ const cases: readonly Case[] = [
     },
     expected: [
       /it is being deleted\n +waits for 5m for member east to have nothing of it any more, and the controllers of its finalizers: x\/y/,
+    ],
+  },
+  {
+    title: 'a logical cluster that is asleep: that there are no pods is well',
+    object: deployment(placed({ east: { state: 'Serving', asleep: true } })),
+    around: { logicalCluster: sleeping },
+    expected: [
+      /^ok +.*nothing is wrong, and nothing waits/,
+      /note +LogicalCluster acme: it is asleep, so its workloads have no pods: the first write wakes it/,
     ],
   },
   {

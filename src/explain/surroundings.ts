@@ -3,6 +3,8 @@ import type { SeenObject } from './finding.ts'
 
 /** What the explanation of an object reads. Absent lists were not read, and nothing is said about them. */
 export interface Surroundings {
+  /** Its logical cluster is asleep: that it has no pods is as it should be. Default: what `logicalCluster` says. */
+  readonly isAsleep?: boolean
   /** The name of the logical cluster. */
   readonly cluster: string
   readonly nowMs: number

@@ -3,6 +3,7 @@ import { childSignal } from '#async/index.ts'
 import { sharedInformers } from '#client/index.ts'
 import type { OperatorContext, OperatorController } from './framework/operator-context.ts'
 import { logicalClusterController } from './logical-cluster/controller.ts'
+import { sleepController } from './sleep/controller.ts'
 
 export interface OperatorOptions extends Omit<OperatorContext, 'informers' | 'tenantInformers'> {
   /** Default: allControllers. */
@@ -16,7 +17,7 @@ export interface RunningOperator extends AsyncDisposable {
 }
 
 /** The controllers that need nothing but the context. */
-export const allControllers: readonly OperatorController[] = [logicalClusterController()]
+export const allControllers: readonly OperatorController[] = [logicalClusterController(), sleepController()]
 
 /**
  * Starts the controllers one after the other; resolves when the last one works. They run until the signal aborts or the

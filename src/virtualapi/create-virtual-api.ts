@@ -22,6 +22,7 @@ import { createSignIn, type InstallationSignIn, type ReadIssuer, type SignIn } f
 import { createAuthorizer, type RbacAuthorizer } from './auth/authz/index.ts'
 import { createBaseLayer, type ApiAddress } from './catalog/bootstrap/index.ts'
 import type { ClusterDirectory, LogicalCluster } from './request/logical-cluster.ts'
+import { UserActivity } from './background/activity/index.ts'
 import { AuthenticationReports } from './background/authentication-reports/index.ts'
 import { createDirectory, type InformedDirectory } from './background/directory/informed-directory.ts'
 import type { PlainCluster } from './request/plain-cluster.ts'
@@ -430,6 +431,7 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
       ownership: settings.sharing?.ownership,
       now: () => clock.monotonic(),
     }),
+    activity: stack.use(new UserActivity({ directory, client: () => foundations.source.client, clock, log })),
     usageMeter: settings.usage && new UsageMeter(() => clock.monotonic()),
     loopShare,
     passMonitor: new PassMonitor({ log, metrics, warmsUp: true }),

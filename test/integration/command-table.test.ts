@@ -106,6 +106,8 @@ const table: Readonly<Record<string, Row>> = {
   'member approve': { unknown: [['mars'], noMember], misused: [[], missing], completes: ['east'] },
   'member revoke': { unknown: [['mars'], noMember], misused: [[], missing], completes: ['east'] },
   'member simulate': { misused: [['paris', '--nodes', '201'], /a whole number from 0 to 200/] },
+  sleep: { works: ['acme'], unknown: [['nobody'], noCluster], misused: [[], missing], completes: clusters },
+  wake: { works: ['acme'], unknown: [['nobody'], noCluster], misused: [[], missing], completes: clusters },
   cordon: { works: ['east'], unknown: [['mars'], noMember], misused: [[], missing], completes: ['east'] },
   uncordon: { works: ['east'], unknown: [['mars'], noMember], misused: [[], missing], completes: ['east'] },
   drain: {

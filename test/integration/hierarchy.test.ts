@@ -510,6 +510,7 @@ describe('children through the API of their parent', () => {
       owners: [{ kind: 'User', name: 'alice' }],
       podSecurity: { enforce: 'privileged' },
       kubeconfigs: [{ namespace: 'flux', name: 'made', format: 'Flux' }],
+      sleep: { afterIdle: '1h' },
     }
     await served.root.patch(
       logicalClusters,
@@ -531,6 +532,11 @@ describe('children through the API of their parent', () => {
     const stored = await served.root.get(logicalClusters, { name: 'made' }, { signal: served.signal })
     expect(stored).to.have.nested.property('spec.podSecurity.enforce', 'privileged')
     expect(stored).to.have.nested.property('spec.kubeconfigs[0].namespace', 'flux')
+    expect(stored).to.have.nested.property('spec.sleep.afterIdle', '1h')
+    const put = await on(beta, 'PATCH', 'made', { spec: { sleep: { asleep: true } } })
+    expect([put.status, put.text]).to.satisfy(
+      ([status, text]: [number, string]) => status === 422 && text.includes('spec.sleep'),
+    )
     expect(stored).to.have.nested.property('spec.owners').with.length(2)
     expect(JSON.stringify(stored)).to.contain('"name":"alice"').and.to.contain('"name":"cluster:beta:bob"')
     await on(beta, 'DELETE', 'made')

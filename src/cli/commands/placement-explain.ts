@@ -37,6 +37,7 @@ export function explanationText({
   target,
   source,
   placedOn,
+  asleep,
   waits,
   failures,
   balance,
@@ -58,6 +59,7 @@ export function explanationText({
   return [
     `asked for: ${asked} (by ${source})`,
     `placed on: ${copies.join(', ') || 'nothing'}`,
+    ...(asleep === undefined ? [] : [`asleep:    ${asleep}`]),
     ...waits.map((wait) => `waits for: ${wait}`),
     ...failures.map((failure) => `fails in:  ${failure}`),
     `wanted:    ${wanted.kind === 'members' ? wanted.names.join(', ') : wanted.kind}`,

@@ -77,7 +77,7 @@ export function autoscalingController({
         }),
         ...workloads.map(({ informer }) =>
           informer.onChange(({ key, before, after }) => {
-            if (isDivided(before) === isDivided(after)) return
+            if (isDivided(before) === isDivided(after) && isAsleep(before) === isAsleep(after)) return
             for (const scaler of byNamespace.keysOf(namespaceKeyOf(key))) add(scaler)
           }),
         ),
@@ -111,6 +111,8 @@ async function reconcileOne(
     memory.delete(key)
     return {}
   }
+  // Nothing is measured, and nothing is scaled, before it wakes.
+  if (isAsleep(workload)) return {}
   const now = clock.now()
   const { generation } = autoscaler.metadata
   const before = memory.get(key)
@@ -163,6 +165,11 @@ function isDivided(workload: CachedObject | undefined): boolean {
   return Object.values(placedOn(workload as KubeObject)).some(
     ({ replicas, start }) => replicas !== undefined && start === undefined,
   )
+}
+
+/** Whether the workload has no pods because its logical cluster is asleep. */
+function isAsleep(workload: CachedObject | undefined): boolean {
+  return workload !== undefined && Object.values(placedOn(workload as KubeObject)).some(({ asleep }) => asleep)
 }
 
 function podsOf(workload: CachedObject, all: readonly CachedObject[]): CachedObject[] {

@@ -2,6 +2,7 @@
 import { type GroupVersionResource, tryClusterName } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 import {
+  asleepCondition,
   contentFinalizer,
   fillingOf,
   restoringAnnotation,
@@ -84,7 +85,13 @@ function planReady(observed: Observed): Step[] {
       ? { type: 'Ready', status: 'False', reason: 'NotServed', message: served.message }
       : { type: 'Ready', status: 'True', reason: 'Served', message: 'its API is served' }
   const limits = withinLimits(object.spec?.limits, object.status?.usage)
-  const conditions = [condition, ...parentCondition(observed), ...(limits === undefined ? [] : [limits])]
+  const asleep = asleepCondition(object.spec?.sleep, object.status?.sleep)
+  const conditions = [
+    condition,
+    ...parentCondition(observed),
+    ...(limits === undefined ? [] : [limits]),
+    ...(asleep === undefined ? [] : [asleep]),
+  ]
   if (condition.status === 'False' || !hasKubeconfigs(object)) return [...steps, ...statusStep(observed, conditions)]
   return [...steps, ...planKubeconfigs(observed, conditions)]
 }
@@ -122,10 +129,11 @@ function parentCondition({ parents }: Observed): ConditionUpdate[] {
 
 /** Conditions about fields that the object does not have. The server writes AuthenticationValid. */
 function unfounded({ parents, object }: Observed): string[] {
-  const { authentication, limits } = object.spec ?? {}
+  const { authentication, limits, sleep } = object.spec ?? {}
   return [
     ...(parents === undefined ? ['ParentValid'] : []),
     ...(limits === undefined ? ['WithinLimits'] : []),
+    ...(sleep === undefined ? ['Asleep'] : []),
     ...((authentication?.jwt?.length ?? 0) === 0 ? ['AuthenticationValid'] : []),
   ]
 }

@@ -69,9 +69,9 @@ export async function apply(
   const held = plan.isWritten ? decision.held : []
   const message = heldMessage(held)
   const heldBefore = workload.metadata.annotations?.[heldAnnotation] ?? ''
-  const isTold = !hasConditions(ref.kind) || hasPlacedCondition(workload, message)
+  const isTold = !hasConditions(ref.kind) || hasPlacedCondition(workload, { held, asleep: plan.asleep })
   const isCurrent = after === before && message === heldBefore && isTold
-  if (!isCurrent) await write(subject, { after, held, move }, context, signal)
+  if (!isCurrent) await write(subject, { after, held, asleep: plan.asleep, move }, context, signal)
   if (after !== before) await tellStory(subject, { move, asides, settled: settledOn(before, after) }, context, signal)
   const reason = heldMessage(decision.held)
   if (reason === '' || reason === told || reason === heldBefore) return
@@ -82,15 +82,12 @@ export async function apply(
 
 async function write(
   { ref: { kind, cluster, namespace, name }, workload }: PlacedWorkload,
-  {
-    after,
-    held,
-    move,
-  }: { readonly after: PlacedOn; readonly held: readonly Rejection[]; readonly move: Move | undefined },
+  decided: Pick<DecisionParts, 'after' | 'held' | 'asleep' | 'move'>,
   { client, log, now, isReady }: ApplyContext,
   signal: AbortSignal,
 ): Promise<void> {
-  const patch = decisionPatch(kind, workload, { after, held, move, now, isReady })
+  const { after } = decided
+  const patch = decisionPatch(kind, workload, { ...decided, now, isReady })
   const options = { subresource: 'status', signal } as const
   await client.patch(kind.gvr, { namespace, name }, 'merge', patch, options)
   const states = Object.fromEntries(Object.entries(after).map(([member, { state }]) => [member, state]))
@@ -137,6 +134,8 @@ async function createEvent(
 interface DecisionParts {
   readonly after: PlacedOn
   readonly held: readonly Rejection[]
+  /** As in Plan. */
+  readonly asleep?: string | undefined
   /** The move that begins with this write. */
   readonly move: Move | undefined
   /** RFC 3339. */
@@ -162,7 +161,7 @@ export interface DecisionPatch {
 export function decisionPatch(
   kind: WorkloadKind,
   workload: DeepReadonly<KubeObject>,
-  { after, held, move, now, isReady }: DecisionParts,
+  { after, held, asleep, move, now, isReady }: DecisionParts,
 ): DecisionPatch {
   const message = heldMessage(held)
   const placed = Object.keys(after).length === 0 ? null : JSON.stringify(after)
@@ -174,7 +173,7 @@ export function decisionPatch(
   }
   const { resourceVersion } = workload.metadata
   const metadata = { resourceVersion, annotations, ...newFinalizers(workload, annotations, isReady) }
-  const status = statusAfter(kind, workload, { after, held, now })
+  const status = statusAfter(kind, workload, { after, held, asleep, now })
   return { metadata, ...(status && { status }) }
 }
 
@@ -185,13 +184,13 @@ export function decisionPatch(
 function statusAfter(
   kind: WorkloadKind,
   workload: DeepReadonly<KubeObject>,
-  { after, held, now }: Pick<DecisionParts, 'after' | 'held' | 'now'>,
+  { after, held, asleep, now }: Pick<DecisionParts, 'after' | 'held' | 'asleep' | 'now'>,
 ): Readonly<Record<string, unknown>> | undefined {
   const merged = kind.status && statusChange(workload as KubeObject, { rule: kind.status, now, copies: after })
-  if (!hasConditions(kind) || hasPlacedCondition(workload, heldMessage(held))) return merged
+  if (!hasConditions(kind) || hasPlacedCondition(workload, { held, asleep })) return merged
   const before = (workload['status'] ?? {}) as Readonly<Record<string, unknown>>
   const shown = { ...workload, status: { ...before, ...merged } }
-  return { ...merged, conditions: conditionsWithPlaced(shown, held, now) }
+  return { ...merged, conditions: conditionsWithPlaced(shown, { held, asleep }, now) }
 }
 
 /** Whether the status of the kind has conditions: that of a CronJob has none. */

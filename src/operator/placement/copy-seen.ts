@@ -15,6 +15,7 @@ import {
   memberStatusesOf,
   placedOn,
   replicasOf,
+  replicasOfCopy,
   sourceOf,
   syncerFinalizer,
   templateOf,
@@ -41,7 +42,7 @@ export function copySeen(workload: CachedObject, member: string, { services, ...
   const kind = workloadKindOfObject(workload)
   const reported = memberStatusesOf<MemberStatus>(workload as KubeObject)[member]
   const copy = placedOn(workload as KubeObject)[member]
-  const replicas = copy?.replicas ?? replicasOf(workload)
+  const replicas = replicasOfCopy(copy, replicasOf(workload))
   const spec = sourceOf(workload['spec'], copy)
   // A syncer writes no report on a pod: the status of the pod is that of the member's pod.
   const isPod = kind?.status === undefined

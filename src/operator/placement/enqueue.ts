@@ -3,6 +3,7 @@
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { clusterInKey, namespaceKeyOf, parseKey, type DeepReadonly } from '#client/index.ts'
 import {
+  asleepMessage,
   inheritLabel,
   isPlaceable,
   matches,
@@ -97,6 +98,8 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
       const isMoved = before?.spec?.parentRef?.name !== after?.spec?.parentRef?.name
       const isRelabelled = JSON.stringify(before?.metadata.labels) !== JSON.stringify(after?.metadata.labels)
       const isLimited = placedLimitsOf(before) !== placedLimitsOf(after)
+      if (asleepMessage(before?.status?.sleep) !== asleepMessage(after?.status?.sleep))
+        enqueueAll(inputs.workloadKeysInCluster(key))
       if (before === undefined && !isLimited) enqueueAll(inputs.workloadKeysInCluster(key))
       else if (isMoved || isRelabelled || isLimited)
         for (const name of inputs.subtreeOf(key)) enqueueAll(inputs.workloadKeysInCluster(name))

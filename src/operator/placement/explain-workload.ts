@@ -29,6 +29,8 @@ export interface WorkloadExplanation extends Explanation {
   readonly waits: readonly string[]
   /** Failures of members to sync the workload, or the Services that lead to it: `MEMBER: MESSAGE`. */
   readonly failures: readonly string[]
+  /** Why it has no pods, because its logical cluster is asleep; absent: it is awake. */
+  readonly asleep?: string
   /** Whether it may be moved for balance, and why not; or that it is being moved. */
   readonly balance: string
 }
@@ -58,6 +60,7 @@ export function explainWorkload(
     target: choice.target,
     source: choice.source,
     placedOn,
+    ...(choice.asleep !== undefined && { asleep: choice.asleep }),
     waits: waitsOf(placedOn, observed.seen),
     failures: [...failuresOf(workload), ...servicesOf(workload, inputs, ref.objectKey).flatMap(failuresOfService)],
     balance: balanceOf(choice, () => {

@@ -2,6 +2,7 @@
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { keyFor, namespaceKeyOf, type DeepReadonly } from '#client/index.ts'
 import {
+  asleepMessage,
   lostAfterMs,
   placedOn,
   type LogicalCluster,
@@ -176,7 +177,8 @@ function choiceFor(
   const candidates = candidatesFor(owner, { workload, key }, inputs, nowMs)
   const claims = inputs.claimsIn(namespaceKeyOf(objectKey))
   const room = inputs.placedLimits.roomFor(cluster, inputs.usage.requestsOfWorkload(key))
-  return choiceOfObject({ workload, cluster, namespace, candidates, claims, rebalancing, room }, inputs, nowMs)
+  const asleep = asleepMessage(owner.status?.sleep)
+  return choiceOfObject({ workload, cluster, namespace, candidates, claims, rebalancing, room, asleep }, inputs, nowMs)
 }
 
 interface ObjectToPlace {
@@ -188,11 +190,13 @@ interface ObjectToPlace {
   readonly claims: Iterable<CachedObject>
   readonly rebalancing?: Rebalancing | undefined
   readonly room?: PlacedRoom | undefined
+  /** Of a workload: that its logical cluster is asleep. */
+  readonly asleep?: string | undefined
 }
 
 /** The question where an object should run; undefined while its logical cluster is not known. */
 export function choiceOfObject(
-  { workload, cluster, namespace, candidates, claims, rebalancing, room }: ObjectToPlace,
+  { workload, cluster, namespace, candidates, claims, rebalancing, room, asleep }: ObjectToPlace,
   inputs: PlacementInputs,
   nowMs: number,
 ): Choice | undefined {
@@ -211,6 +215,7 @@ export function choiceOfObject(
     keyOf: (name, isTenants) => keyFor(isTenants ? { cluster, name } : { name }),
     ...(rebalancing && { rebalancing }),
     ...(room && { room }),
+    asleep,
     copyOf: (withData) => copyOf(withData, inputs),
     nowMs,
   })

@@ -19,6 +19,8 @@ export interface Plan {
   readonly placedOn: PlacedOn
   /** Whether the reasons why copies are held are written on the workload. They are not where there are no members. */
   readonly isWritten: boolean
+  /** Why the workload has no pods, because its logical cluster is asleep; absent: it is awake. */
+  readonly asleep?: string
   /** In how many seconds the passing of time alone may change the plan; absent: it does not. */
   readonly requeueAfterSeconds?: number
 }
@@ -49,7 +51,7 @@ export function plan(observed: Observed, options: PlanOptions): Plan {
     forwards: (member) => observed.networkOf(member) !== 'None',
   })
   const { choice } = observed
-  const placedOn = withDrift(moved, choice.reportsDrift)
+  const placedOn = withSleep(withDrift(moved, choice.reportsDrift), choice.asleep !== undefined)
   const passingMs = passesForMs(observed.placedOn, placedOn, nowMs)
   const waits = [requeueAfterMs, passingMs, nextFailoverMs(choice), nextLostMs(choice), overMs(choice, nowMs)].filter(
     (ms) => ms !== undefined,
@@ -59,6 +61,7 @@ export function plan(observed: Observed, options: PlanOptions): Plan {
     decision: { ...decision, held: [...decision.held, ...stalled, ...(observed.volumes?.problems ?? [])] },
     placedOn: passingMs === undefined ? placedOn : observed.placedOn,
     isWritten,
+    ...(choice.asleep !== undefined && { asleep: choice.asleep }),
     ...requeueAfter,
   }
 }
@@ -70,6 +73,17 @@ function withDrift(placedOn: PlacedOn, isReported = false): PlacedOn {
     Object.entries(placedOn).map(([member, { drift: _drift, ...copy }]) => [
       member,
       isReported ? { ...copy, drift: 'Report' as const } : copy,
+    ]),
+  )
+}
+
+/** The copies with the note that they are asleep, or without it; the same object if nothing changes. */
+function withSleep(placedOn: PlacedOn, isAsleep: boolean): PlacedOn {
+  if (Object.values(placedOn).every((copy) => (copy.asleep ?? false) === isAsleep)) return placedOn
+  return Object.fromEntries(
+    Object.entries(placedOn).map(([member, { asleep: _asleep, ...copy }]) => [
+      member,
+      isAsleep ? { ...copy, asleep: true as const } : copy,
     ]),
   )
 }

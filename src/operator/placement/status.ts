@@ -1,5 +1,5 @@
-// The signs of a decision for the tenant: condition Placed while no member can take the workload, and an Event. Without
-// members, there is only the Event. Pure.
+// The signs of a decision for the tenant: condition Placed while no member can take the workload or its logical cluster
+// is asleep, and an Event. Without members, there is only the Event. Pure.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 import { contentHash, newEvent } from '#crds/index.ts'
@@ -8,6 +8,7 @@ import type { WorkloadRef } from './workload-key.ts'
 
 interface Condition {
   readonly type: string
+  readonly status?: string
   readonly message?: string
 }
 
@@ -18,29 +19,40 @@ export function heldMessage(held: readonly Rejection[]): string {
   return held.map(({ message }) => message).join('; ')
 }
 
-/** Whether condition Placed already says this; for an empty message, whether it is absent. */
-export function hasPlacedCondition(workload: DeepReadonly<KubeObject>, message: string): boolean {
-  const placed = conditionsOf(workload).find(({ type }) => type === conditionType)
-  return placed?.message === (message === '' ? undefined : message)
+/** What condition Placed tells. */
+export interface PlacedSigns {
+  readonly held: readonly Rejection[]
+  /** Why the workload has no pods, because its logical cluster is asleep; undefined: it is awake. */
+  readonly asleep?: string | undefined
 }
 
-/** The conditions of a workload with condition Placed False, or without it if nothing is held. */
+/** Whether condition Placed already says this, or is absent if there is nothing to say. */
+export function hasPlacedCondition(workload: DeepReadonly<KubeObject>, signs: PlacedSigns): boolean {
+  const placed = conditionsOf(workload).find(({ type }) => type === conditionType)
+  const wanted = placedCondition(signs)
+  return placed?.message === wanted?.message && placed?.status === wanted?.status
+}
+
+/**
+ * The conditions of a workload with condition Placed: False while something is held, True with the reason why there are
+ * no pods while it is asleep, else absent.
+ */
 export function conditionsWithPlaced(
   workload: DeepReadonly<KubeObject>,
-  held: readonly Rejection[],
+  signs: PlacedSigns,
   now: string,
 ): readonly Condition[] {
   const others = conditionsOf(workload).filter(({ type }) => type !== conditionType)
-  if (held.length === 0) return others
-  const placed = {
-    type: conditionType,
-    status: 'False',
-    reason: held[0]?.reason ?? 'Held',
-    message: heldMessage(held),
-    lastTransitionTime: now,
-    lastUpdateTime: now,
-  }
-  return [...others, placed]
+  const placed = placedCondition(signs)
+  const times = { lastTransitionTime: now, lastUpdateTime: now }
+  return placed === undefined ? others : [...others, Object.assign(placed, times)]
+}
+
+function placedCondition({ held, asleep }: PlacedSigns): (Condition & { readonly reason: string }) | undefined {
+  const type = conditionType
+  const message = heldMessage(held)
+  if (message !== '') return { type, status: 'False', reason: held[0]?.reason ?? 'Held', message }
+  return asleep === undefined ? undefined : { type, status: 'True', reason: 'Asleep', message: asleep }
 }
 
 /** Events are kept for an hour, so after a restart, Events are only repeated for younger workloads. */

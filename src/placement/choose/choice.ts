@@ -11,6 +11,7 @@ import {
   podRequestsOf,
   replicasOf,
   requestsOf,
+  runsOnAsleep,
   surgeOf,
   workloadKindOfObject,
   type MemberCluster,
@@ -72,6 +73,8 @@ export interface Choice {
   readonly moveTimes?: PlacementMove
   /** Changes made in members are reported, not corrected. */
   readonly reportsDrift?: true
+  /** Why it has no pods, because its logical cluster is asleep; absent: it is awake, or the workload runs on. */
+  readonly asleep?: string
   /** The admins' rule of rebalancing; absent: none. */
   readonly rebalance?: RebalanceRule
   /** A move for balance that is under way or begins now. */
@@ -111,6 +114,8 @@ export interface ChoiceInput {
   readonly rebalancing?: Rebalancing
   /** What limits of logical clusters leave for it. */
   readonly room?: PlacedRoom
+  /** That its logical cluster is asleep, in words; absent: it is awake. */
+  readonly asleep?: string | undefined
   /** In Unix milliseconds; default 0, at which no move for balance has lasted too long. */
   readonly nowMs?: number
 }
@@ -165,6 +170,7 @@ export function choiceOf(input: ChoiceInput): Choice {
     hasEnded: hasEnded(workload),
     ...(times && { moveTimes: times }),
     ...(firstSaid(rules, (rule) => rule.apply?.drift) === 'Report' && { reportsDrift: true as const }),
+    ...(input.asleep !== undefined && !runsOnAsleep(workload) && { asleep: input.asleep }),
     ...(rebalance && { rebalance }),
     ...(rebalancing && { rebalancing }),
     ...(input.room && { room: input.room }),

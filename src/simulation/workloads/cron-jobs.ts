@@ -1,11 +1,11 @@
 // CronJobs: Jobs at the times of a schedule, in UTC.
+import { nextTime } from '#apimachinery/cron/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { timestamp } from '#async/index.ts'
 import type { ReconcileResult } from '#reconcile/index.ts'
 import { controlledBy, keyOf, type CronJob, type Job } from '#simulation/cluster/objects.ts'
 import type { Simulation } from '#simulation/cluster/simulation.ts'
-import { nextTime } from './cron-schedule.ts'
 import { isFinished } from './jobs.ts'
 import { isSameStatus } from './replica-sets.ts'
 

@@ -47,6 +47,7 @@ interface WorkloadPart {
   readonly isServing: boolean
   readonly references: readonly string[]
   readonly isWhole: boolean
+  readonly isAsleep: boolean
   readonly divided?: DividedWorkload
 }
 
@@ -130,6 +131,11 @@ export class NamespaceView {
   /** Whether the member alone runs all replicas of the workload `KIND/NAME`, or should. */
   runsWhole(workload: string): boolean {
     return this.#workloads.get(workload)?.isWhole ?? false
+  }
+
+  /** Whether the workload `KIND/NAME` has no pods because its logical cluster is asleep. */
+  isAsleep(workload: string): boolean {
+    return this.#workloads.get(workload)?.isAsleep ?? false
   }
 
   placedHere(workload: CachedObject): boolean {
@@ -236,19 +242,20 @@ function partOf(workload: CachedObject, member: string): WorkloadPart | undefine
   const copy = copies[member]
   const isServing = copy?.state === 'Serving' || isOrphanIn(workload, member)
   // Nothing of the workload is left, so it refers to nothing; but clients still use its Ingresses and Services.
-  if (copy?.state === 'Forwarding') return { isServing, references: [], isWhole: false }
+  if (copy?.state === 'Forwarding') return { isServing, references: [], isWhole: false, isAsleep: false }
   const template = templateOf(workload) as PodTemplate | undefined
   const named = template?.spec === undefined ? [] : referencesOf(template.spec)
   const references = textsOf([...named, ...claimReferences(workload)])
   const isWhole = copy?.replicas === undefined
-  if (isWhole) return { isServing, references, isWhole }
+  const isAsleep = copy?.asleep ?? false
+  if (isWhole) return { isServing, references, isWhole, isAsleep }
   const podLabels = template?.metadata?.labels ?? {}
   const divided = {
     podLabels,
     replicas: sharesIn(copies),
     ...(copy.start !== undefined && { isMoving: true as const }),
   }
-  return { isServing, references, isWhole, divided }
+  return { isServing, references, isWhole, isAsleep, divided }
 }
 
 interface PodTemplate {

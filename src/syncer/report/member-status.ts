@@ -11,6 +11,7 @@ import {
   parseAnnotation,
   placedOn,
   replicasOf,
+  replicasOfCopy,
   sourceAnnotation,
   sourceOf,
   workloadKindOfObject,
@@ -134,7 +135,7 @@ function isPassing({ member }: SyncContext, object: CachedObject, before: Member
     return false
   if (object.metadata.annotations?.[memberStatusAnnotation(member.name)] === canonicalJson(report)) return false
   const copy = placedOn(object as KubeObject)[member.name]
-  const replicas = copy?.replicas ?? replicasOf(object)
+  const replicas = replicasOfCopy(copy, replicasOf(object))
   const source = sourceOf(object['spec'], copy)
   return [before, report].every((one) => one.observed !== source || !isComplete(kind, one, replicas))
 }

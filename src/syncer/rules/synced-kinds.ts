@@ -23,6 +23,7 @@ import {
 import type { PodContext } from '#syncer/transform/pod-template.ts'
 import { workloadDown, type CopyNow } from '#syncer/transform/workload-down.ts'
 import { withBudgetShare, withRolloutShare } from './divided-budget.ts'
+import { withoutScaling } from './scaled.ts'
 
 export interface SyncedKind {
   readonly resource: ResourceName
@@ -49,7 +50,7 @@ export interface SyncedKind {
   readonly pinnedBy?: string
   /** The status that members report. */
   readonly status?: StatusRule
-  /** The copy for a member that runs workloads of the namespace together with others. */
+  /** The copy for a member that runs workloads of the namespace together with others, or has workloads asleep. */
   readonly divided?: (copy: KubeObject, view: NamespaceView, member: string) => KubeObject
   /** Fields of the upstream status with which a new copy begins, because its controller goes on from there. */
   readonly beginsWith?: readonly string[]
@@ -138,6 +139,7 @@ export const syncedKinds: readonly SyncedKind[] = [
     finalizes: false,
     wanted: (object, view) => view.runsWhole(scaleTargetOf(object)),
     down: specDown,
+    divided: withoutScaling,
     status: {
       summed: [],
       taken: ['currentReplicas', 'desiredReplicas', 'currentMetrics', 'lastScaleTime'],

@@ -384,6 +384,7 @@ const templates = fc.record(
         ),
         volumes: fc.uniqueArray(fc.oneof(volume, rootCaVolume, claimVolume), { selector: (one) => one.name }),
         preemptionPolicy: fc.constantFrom('Never', 'PreemptLowerPriority'),
+        nodeSelector: fc.constantFrom({}, { disk: 'ssd' }, { 'kcp.dev/asleep': 'no' }),
         initContainers: containersOf(['i1', 'i2']),
         containers: containersOf(['c1', 'c2']),
       },
@@ -396,11 +397,19 @@ const templates = fc.record(
 describe('pod templates down and up again', () => {
   it('are unchanged', () => {
     fc.assert(
-      fc.property(templates, fc.boolean(), fc.boolean(), (template, withNameserver, hostnameIsShort) => {
-        const { nameserver: _, ...plain } = context
-        const down = podTemplateDown(template, { ...(withNameserver ? context : plain), hostnameIsShort })
-        expect(podTemplateUp(down)).to.deep.equal(template)
-      }),
+      fc.property(
+        templates,
+        fc.boolean(),
+        fc.boolean(),
+        fc.boolean(),
+        (template, hasNameserver, hostnameIsShort, sleeps) => {
+          const { nameserver: _, ...plain } = context
+          const asleep = sleeps ? { isAsleep: true as const } : {}
+          const down = podTemplateDown(template, { ...(hasNameserver ? context : plain), ...asleep, hostnameIsShort })
+          expect(podTemplateUp(down)).to.deep.equal(template)
+          if (sleeps) expect(down.spec['nodeSelector']).to.include({ 'kcp.dev/asleep': 'true' })
+        },
+      ),
       { numRuns: 1000 },
     )
   })

@@ -43,6 +43,8 @@ export interface PodContext {
   readonly hostnameIsShort?: boolean
   /** The member's PriorityClass for the pod's class; null: the member has none. Absent: the pod keeps its own class. */
   readonly priorityClass?: string | null
+  /** The pods must run on no node: their DaemonSet is asleep. */
+  readonly isAsleep?: true
 }
 
 /** The name of our volume with the token, unless the tenant has a volume of this name. */
@@ -105,6 +107,8 @@ interface Changes {
   fqdn?: true
   /** The tenant's affinity, if terms of it name or select namespaces. */
   affinity?: unknown
+  /** The tenant's node selector, or null, of pods that must run on no node. */
+  asleep?: { nodeSelector: unknown }
   /** The tenant's annotations that are not for members. */
   annotations?: Readonly<Record<string, string>>
   /** The template had no labels, no annotations, or no metadata. */
@@ -124,6 +128,10 @@ export function podTemplateDown(template: PodTemplate, context: PodContext): Pod
   withholdOfVolumes(spec, context, changes)
   replaceRootCa(spec, changes)
   replacePriority(spec, context, changes)
+  if (context.isAsleep) {
+    changes.asleep = { nodeSelector: spec['nodeSelector'] ?? null }
+    spec['nodeSelector'] = { ...(spec['nodeSelector'] as object | undefined), ...noNode }
+  }
   if (context.hostnameIsShort && spec.setHostnameAsFQDN) {
     changes.fqdn = true
     delete spec.setHostnameAsFQDN
@@ -179,6 +187,8 @@ export function podTemplateUp<T extends PodTemplate>(template: T): T {
   restoreRootCa(spec, changes)
   Object.assign(spec, changes.priority)
   if (changes.fqdn) spec.setHostnameAsFQDN = true
+  if (changes.asleep?.nodeSelector === null) delete spec['nodeSelector']
+  else if (changes.asleep !== undefined) spec['nodeSelector'] = changes.asleep.nodeSelector
   if (changes.affinity !== undefined) spec['affinity'] = changes.affinity
   if (changes.dns) restoreDns(spec, changes.dns)
   return out
@@ -191,6 +201,9 @@ export function sourceHash(template: {
   const text = template.metadata?.annotations?.[templateChangesAnnotation]
   return text === undefined ? undefined : (parseJsonText(text) as unknown as Changes).hash
 }
+
+/** Selects no node: only an admin of the member could give one this label. */
+const noNode = { 'kcp.dev/asleep': 'true' }
 
 const clusterIdOf = ({ audience }: PodContext): ClusterId => audience.slice(0, audience.indexOf('.')) as ClusterId
 

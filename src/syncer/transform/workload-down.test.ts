@@ -254,3 +254,56 @@ describe('workloads on their way into a member', () => {
       expect(JSON.stringify(down['spec']).includes('setHostnameAsFQDN')).to.equal(kept)
     })
 })
+
+describe('workloads that are asleep', () => {
+  const labels = { app: 'web' }
+  const template = { metadata: { labels }, spec: { containers } }
+  const spec = { replicas: 3, selector: { matchLabels: labels }, template }
+  const asleep = { decided: { asleep: true as const } }
+
+  for (const [apiVersion, kind] of [
+    ['apps/v1', 'Deployment'],
+    ['apps/v1', 'ReplicaSet'],
+    ['apps/v1', 'StatefulSet'],
+    ['v1', 'ReplicationController'],
+  ] as const)
+    it(`a ${kind} has no replicas, and the same template as before`, () => {
+      const [awake, sleeping] = [down(object(apiVersion, kind, spec)), down(object(apiVersion, kind, spec), asleep)]
+      expect([specOf(awake)['replicas'], specOf(sleeping)['replicas']]).to.deep.equal([3, 0])
+      expect(specOf(sleeping)['template']).to.deep.equal(specOf(awake)['template'])
+      expect(sleeping.metadata.annotations?.['kcp.dev/source']).to.equal(
+        `${awake.metadata.annotations?.['kcp.dev/source'] ?? ''} asleep`,
+      )
+    })
+
+  it('an autoscaler in the member, a division and a move of ordinals do not give it replicas', () => {
+    const copy = down(object('apps/v1', 'Deployment', spec), asleep)
+    specOf(copy)['replicas'] = 7
+    const scaled = down(object('apps/v1', 'Deployment', spec), { copy, isScaled: true, ...asleep })
+    expect(specOf(scaled)['replicas']).to.equal(0)
+    const decided = { asleep: true as const, replicas: 2, start: 1 }
+    expect(specOf(down(object('apps/v1', 'StatefulSet', spec), { decided }))['replicas']).to.equal(0)
+  })
+
+  it('a StatefulSet keeps its claims, whatever becomes of them when it is scaled down', () => {
+    const persistentVolumeClaimRetentionPolicy = { whenScaled: 'Delete', whenDeleted: 'Delete' }
+    const copy = down(object('apps/v1', 'StatefulSet', { ...spec, persistentVolumeClaimRetentionPolicy }), asleep)
+    expect(specOf(copy)['persistentVolumeClaimRetentionPolicy']).to.deep.equal({
+      whenDeleted: 'Retain',
+      whenScaled: 'Retain',
+    })
+  })
+
+  it('a DaemonSet selects no node, and a CronJob and a Job that has not begun are suspended', () => {
+    const daemons = specOf(down(object('apps/v1', 'DaemonSet', { selector: spec.selector, template }), asleep))
+    expect((daemons['template'] as { spec: object }).spec).to.deep.include({
+      nodeSelector: { 'kcp.dev/asleep': 'true' },
+    })
+    const job = { template }
+    const cron = object('batch/v1', 'CronJob', { schedule: '* * * * *', jobTemplate: { spec: job } })
+    expect(specOf(down(cron, asleep))).to.include({ suspend: true })
+    expect(specOf(down(object('batch/v1', 'Job', job), asleep))).to.include({ suspend: true })
+    const copy = { ...down(object('batch/v1', 'Job', job)), status: { startTime: '2026-01-01T00:00:00Z' } }
+    expect(specOf(down(object('batch/v1', 'Job', job), { copy, ...asleep }))).to.not.have.property('suspend')
+  })
+})

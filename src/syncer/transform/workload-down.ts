@@ -30,8 +30,11 @@ export interface CopyNow {
   readonly isLeaving: boolean
   /** An autoscaler in the member sets its replicas. */
   readonly isScaled: boolean
-  /** What the scheduler decided about the copy: its replicas, its first ordinal, and whether its rollout is paused. */
-  readonly decided?: Pick<PlacedCopy, 'replicas' | 'start' | 'paused' | 'wait'>
+  /**
+   * What the scheduler decided about the copy: its replicas, its first ordinal, whether its rollout is paused, and
+   * whether it is asleep.
+   */
+  readonly decided?: Pick<PlacedCopy, 'replicas' | 'start' | 'paused' | 'asleep' | 'wait'>
 }
 
 /** Labels by which a Job finds its pods: they carry its uid, so every API server generates its own. */
@@ -64,19 +67,38 @@ export function workloadDown(
   if (isScaled && isUnchanged && replicas !== undefined) spec['replicas'] = replicas
   if (decided?.replicas !== undefined) spec['replicas'] = decided.replicas
   if (decided?.start !== undefined) limitOrdinals(object, spec, { ...decided, start: decided.start })
-  // An adopted workload: any change of its template would start its pods again.
-  if (isAsAdopted(object, owner.adoptedFrom?.member)) return copy
+  if (decided?.asleep) endPods(kind, spec, current)
+  const isAsleep = decided?.asleep && kind === 'DaemonSet'
+  // An adopted workload: any change of its template would start its pods again. Of a sleeping DaemonSet all end.
+  if (isAsAdopted(object, owner.adoptedFrom?.member) && !isAsleep) return copy
   filterTemplates(copy, context)
   keepClaimTemplates(copy, current)
   const template = templateOf(copy) as PodTemplate | undefined
   if (template === undefined) return copy
   const hostnameIsShort = !fitsHostname(copy, template.spec)
-  const wanted = podTemplateDown(template, hostnameIsShort ? { ...context, hostnameIsShort } : context)
+  const wanted = podTemplateDown(template, {
+    ...context,
+    ...(hostnameIsShort && { hostnameIsShort }),
+    ...(isAsleep && { isAsleep }),
+  })
   keepChangesText(wanted, current)
   return withTemplate(copy, keptTemplate(wanted, kind, current) ?? wanted)
 }
 
-/** Keeps the claims of a StatefulSet that goes to another member: their data goes with it. */
+/**
+ * Ends the pods of a workload that is asleep, in place, and makes no new ones. Claims stay, whatever the tenant wants to
+ * become of them when it scales down. A Job that has begun goes on to its end, and a pod of its own runs on: both would
+ * lose what they have done. Of a DaemonSet, the template selects no node.
+ */
+function endPods(kind: string, spec: Record<string, unknown>, current: DeepReadonly<KubeObject> | undefined): void {
+  if (kind === 'CronJob') spec['suspend'] = true
+  if (kind === 'Job' && (current?.['status'] as { startTime?: string } | undefined)?.startTime === undefined)
+    spec['suspend'] = true
+  if (kind === 'StatefulSet') keepClaims(spec)
+  if (workloadKindOfObject({ kind })?.paths.replicas !== undefined) spec['replicas'] = 0
+}
+
+/** Keeps the claims of a StatefulSet whose pods end and come back, here or in another member. */
 function keepClaims(spec: Record<string, unknown>): void {
   if (spec['persistentVolumeClaimRetentionPolicy'] === undefined) return
   spec['persistentVolumeClaimRetentionPolicy'] = { whenDeleted: 'Retain', whenScaled: 'Retain' }

@@ -130,10 +130,10 @@ export function workloadChanged(scope: Scope, resource: WorkloadResource, { befo
 /** The decision about a workload in this member, as text. */
 function decisionIn(object: ObjectChange['after'], member: string): string {
   const copy = object && placedOn(object as KubeObject)[member]
-  const { state, replicas, start, ending, shrinking } = copy ?? {}
+  const { state, replicas, start, ending, shrinking, asleep } = copy ?? {}
   // Pods and claims of other ordinals are not shown.
   const ordinals = object?.kind === 'StatefulSet' ? ordinalsIn(object, member) : undefined
-  return `${state} ${replicas} ${start} ${ending?.ordinal} ${shrinking?.to} ${ordinals?.start} ${ordinals?.end}`
+  return `${state} ${replicas} ${start} ${ending?.ordinal} ${shrinking?.to} ${asleep} ${ordinals?.start} ${ordinals?.end}`
 }
 
 /** What becomes of changes that are made in this member. */

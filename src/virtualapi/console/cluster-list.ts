@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly, KubeClient } from '#client/index.ts'
-import { logicalClusters, type LogicalCluster as LogicalClusterObject } from '#crds/index.ts'
+import { asleepMessage, logicalClusters, type LogicalCluster as LogicalClusterObject } from '#crds/index.ts'
 import type { ClusterLoad } from '#store/watch-cache/index.ts'
 import type { UserInfo } from '#virtualapi/auth/authn/index.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
@@ -19,6 +19,8 @@ export interface ShownCluster {
   readonly reason: string
   readonly message: string
   readonly created: string
+  /** Since when and why it is asleep, and what wakes it; absent while it is awake. */
+  readonly asleep?: string
   readonly labels?: Readonly<Record<string, string>>
   /** Name of its parent; absent if it has none. */
   readonly parent?: string
@@ -121,6 +123,7 @@ function shownCluster(
   const condition = object?.status?.conditions?.find(({ type }) => type === 'Ready')
   // The logical cluster `root` has no object, and is there as long as the server is.
   const ready = object === undefined ? !deleting : condition?.status === 'True'
+  const asleep = asleepMessage(object?.status?.sleep)
   const phase = deleting ? 'Deleting' : ready ? 'Ready' : condition === undefined ? 'Pending' : 'NotReady'
   return {
     name,
@@ -130,6 +133,7 @@ function shownCluster(
     reason: condition?.reason ?? '',
     message: condition?.message ?? '',
     created: creationTimestamp,
+    ...(asleep !== undefined && { asleep }),
     ...(labels && { labels }),
     ...(parent !== undefined && { parent }),
     loaded: load !== undefined,

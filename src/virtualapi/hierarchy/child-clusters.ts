@@ -129,6 +129,8 @@ export function childCauses({ metadata, spec = {} }: Stored, parent: LogicalClus
     causes.push(fieldForbidden('spec.kubeconfigs', 'Secrets of the installation are for its admins'))
   if (spec.access !== undefined)
     causes.push(fieldForbidden('spec.access', 'the inventory of the installation is for its admins'))
+  if (spec.sleep !== undefined)
+    causes.push(fieldForbidden('spec.sleep', 'the sleep of logical clusters is for the admins of the installation'))
   if (spec.source !== undefined && old === undefined)
     causes.push(fieldForbidden('spec.source', 'copies of logical clusters are made by the admins of the installation'))
   const [wanted, least] = [spec.podSecurity?.enforce, parent.podSecurity ?? defaultPodSecurity]
@@ -181,6 +183,7 @@ export function storedChild(
       ...(old?.spec?.kubeconfigs !== undefined && { kubeconfigs: old.spec.kubeconfigs }),
       ...(old?.spec?.access !== undefined && { access: old.spec.access }),
       ...(old?.spec?.source !== undefined && { source: old.spec.source }),
+      ...(old?.spec?.sleep !== undefined && { sleep: old.spec.sleep }),
     },
   }
 }

@@ -26,6 +26,20 @@ export interface SubtreeLimits {
   readonly pods?: number
 }
 
+/** What the server has to know of the sleep of a logical cluster. */
+export interface SleepRules {
+  /** How exactly the time of the last request is told, milliseconds; absent: it is not told while it is awake. */
+  readonly stepMs?: number
+  /** RFC 3339; absent while it is awake, and while its admins hold it asleep. */
+  readonly asleepSince?: string
+  /** It sleeps because nobody used it. */
+  readonly isIdle?: true
+  /** Requests of ServiceAccounts count. */
+  readonly countsAccounts?: true
+  readonly ignoreUsers?: readonly string[]
+  readonly ignoreGroups?: readonly string[]
+}
+
 export interface Inheritance {
   readonly exclude?: readonly string[]
   readonly allowExclusions?: readonly string[]
@@ -52,6 +66,8 @@ export interface LogicalCluster {
   readonly parent?: ClusterName
   /** Bounds of the logical cluster and all below it; absent: there are none. */
   readonly limits?: SubtreeLimits
+  /** When it sleeps; absent: never. */
+  readonly sleep?: SleepRules
   /** Exceptions from what is inherited; absent: there are none. */
   readonly inherit?: Inheritance
   /** The ServiceAccount as which others may use it with tokens for this use; absent: nobody may. */

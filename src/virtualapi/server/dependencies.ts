@@ -4,6 +4,7 @@ import type { SharedApis } from '#reconcile/object-graph/index.ts'
 import type { AuditSink } from '#virtualapi/request/request-audit.ts'
 import type { Authenticator } from '#virtualapi/auth/authn/authenticator.ts'
 import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
+import type { UserActivity } from '#virtualapi/background/activity/index.ts'
 import type { Fairness } from '#virtualapi/flowcontrol/fairness.ts'
 import type { SubtreeFlow } from '#virtualapi/hierarchy/subtree-flow.ts'
 import type { PlainCluster } from '#virtualapi/request/plain-cluster.ts'
@@ -24,6 +25,8 @@ export interface ServerDependencies extends EndpointDependencies {
   readonly subtreeFlow: SubtreeFlow
   /** Absent: no rows of usage are kept. */
   readonly usageMeter?: UsageMeter | undefined
+  /** Takes the requests of users of logical clusters that have rules of sleep. */
+  readonly activity: UserActivity
   readonly loopShare: EventLoopShare
   readonly passMonitor: PassMonitor
   readonly memoryGuard: MemoryGuard

@@ -382,6 +382,8 @@ function obey(decision: Decision, attributes: Attributes, exchange: Exchange, de
   if (cluster === undefined && info.cluster.kind === 'one') throw pathNotFound()
   if (cluster?.filling !== undefined && user.realm.kind !== 'installation')
     throw serviceUnavailable(`logical cluster "${cluster.name}" is not whole yet: ${cluster.filling}`)
+  // Only what a user may do counts: nobody else keeps a logical cluster awake, or wakes it.
+  if (cluster?.sleep !== undefined) dependencies.activity.note(cluster, info, user)
   nameFlow(exchange, attributes, dependencies)
 }
 

@@ -15,11 +15,14 @@ import {
   labelsInTree,
   logicalClusters,
   restoringAnnotation,
+  sleepStepMs,
+  type ClusterSleep,
+  type ClusterSleepStatus,
   type LogicalCluster as LogicalClusterObject,
 } from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import { placeInTree } from '#virtualapi/request/hierarchy.ts'
-import type { ClusterDirectory, LogicalCluster, OwnerSubject } from '#virtualapi/request/logical-cluster.ts'
+import type { ClusterDirectory, LogicalCluster, OwnerSubject, SleepRules } from '#virtualapi/request/logical-cluster.ts'
 
 export interface InformedDirectory extends ClusterDirectory {
   /**
@@ -225,7 +228,7 @@ class DirectoryOfInformer implements InformedDirectory {
 }
 
 /** Drops fields that the directory does not read, to save memory: there are thousands of LogicalClusters. */
-function withoutDetails({ apiVersion, kind, metadata, spec }: LogicalClusterObject): LogicalClusterObject {
+function withoutDetails({ apiVersion, kind, metadata, spec, status }: LogicalClusterObject): LogicalClusterObject {
   const { name, uid, labels, resourceVersion, creationTimestamp, deletionTimestamp } = metadata
   const annotations = fillingAnnotations(metadata.annotations)
   const object = { name, uid, labels, annotations, resourceVersion, creationTimestamp, deletionTimestamp }
@@ -243,8 +246,15 @@ function withoutDetails({ apiVersion, kind, metadata, spec }: LogicalClusterObje
       ...(spec?.access === undefined ? {} : { access: spec.access }),
       ...(spec?.authentication === undefined ? {} : { authentication: spec.authentication }),
       ...(spec?.source === undefined ? {} : { source: spec.source }),
+      ...(spec?.sleep === undefined ? {} : { sleep: spec.sleep }),
     },
+    ...(status?.sleep?.asleepSince !== undefined && { status: { sleep: sleepingSince(status.sleep) } }),
   }
+}
+
+/** Without the time of the last request, which changes all the time. */
+function sleepingSince({ asleepSince = '', reason = '' }: ClusterSleepStatus): ClusterSleepStatus {
+  return { asleepSince, reason }
 }
 
 /** The annotations that say whether its objects are all there; undefined if it has none. */
@@ -286,6 +296,21 @@ function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalCluster
     ...(access && { access: { namespace: access.namespace, name: access.name } }),
     ...(filling !== undefined && { filling }),
     ...(issuers !== undefined && issuers.length > 0 && { authentication: issuers }),
+    ...(object.spec?.sleep && { sleep: sleepRules(object.spec.sleep, object.status?.sleep) }),
     ...placeInTree(object.spec),
+  }
+}
+
+function sleepRules(spec: DeepReadonly<ClusterSleep>, status: DeepReadonly<ClusterSleepStatus> = {}): SleepRules {
+  const { serviceAccounts, ignoreUsers, ignoreGroups } = spec.activity ?? {}
+  const stepMs = sleepStepMs(spec)
+  // One that is held asleep is woken by hand alone.
+  const { asleepSince, reason } = spec.asleep === true ? {} : status
+  return {
+    ...(stepMs !== undefined && { stepMs }),
+    ...(asleepSince !== undefined && { asleepSince, ...(reason === 'Idle' && { isIdle: true as const }) }),
+    ...(serviceAccounts === 'Count' && { countsAccounts: true as const }),
+    ...(ignoreUsers && { ignoreUsers }),
+    ...(ignoreGroups && { ignoreGroups }),
   }
 }

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { nextTime } from './cron-schedule.ts'
+import { nextTime } from './schedule.ts'
 
 describe('the next time of a cron schedule', () => {
   const after = (schedule: string, from: string): string | undefined => {

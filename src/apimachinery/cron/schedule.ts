@@ -33,12 +33,8 @@ interface Fields {
 export function nextTime(schedule: string, afterMs: number): number | undefined {
   const every = intervalOf(schedule)
   if (every !== undefined) return Math.floor(afterMs / 1000) * 1000 + every
-  const texts = (macros[schedule] ?? schedule).trim().split(/\s+/)
-  if (texts.length !== 5) return undefined
-  const [day = '*', weekday = '*'] = [texts[2], texts[4]]
-  // As in cron: if both days are restricted, either of them counts.
-  const isEither = !day.startsWith('*') && !weekday.startsWith('*')
-  const fields = { sets: texts.map((text, i) => setOf(text.toLowerCase(), i)), isEither }
+  const fields = fieldsOf(schedule)
+  if (fields === undefined) return undefined
   let at = Math.floor(afterMs / minuteMs) * minuteMs + minuteMs
   for (let days = 0; days < searchedDays; days++) {
     const end = Math.floor(at / dayMs) * dayMs + dayMs
@@ -46,6 +42,33 @@ export function nextTime(schedule: string, afterMs: number): number | undefined 
     at = end
   }
   return undefined
+}
+
+/**
+ * The last time of the schedule up to `atMs`, in milliseconds; undefined if there is none within eight years, or for an
+ * interval, which has no times of its own.
+ */
+export function lastTime(schedule: string, atMs: number): number | undefined {
+  const fields = fieldsOf(schedule)
+  if (fields === undefined) return undefined
+  let at = Math.floor(atMs / minuteMs) * minuteMs
+  for (let days = 0; days < searchedDays; days++) {
+    const begin = Math.floor(at / dayMs) * dayMs
+    if (isOnDay(fields, new Date(at)))
+      for (; at >= begin; at -= minuteMs) if (isAtMinute(fields, new Date(at))) return at
+    at = begin - minuteMs
+  }
+  return undefined
+}
+
+/** The fields of a schedule; undefined if it does not have five. */
+function fieldsOf(schedule: string): Fields | undefined {
+  const texts = (macros[schedule] ?? schedule).trim().split(/\s+/)
+  if (texts.length !== 5) return undefined
+  const [day = '*', weekday = '*'] = [texts[2], texts[4]]
+  // As in cron: if both days are restricted, either of them counts.
+  const isEither = !day.startsWith('*') && !weekday.startsWith('*')
+  return { sets: texts.map((text, i) => setOf(text.toLowerCase(), i)), isEither }
 }
 
 /** The interval of `@every 1h30m`, in milliseconds. */

@@ -1,0 +1,1 @@
+export { UserActivity } from './user-activity.ts'
