@@ -90,7 +90,8 @@ export const rules: ImportRules = {
     placement: ['move reported-status rules', 'choose', 'rebalance', '.'],
     operator: [
       'framework',
-      'adoption autoscaling exported-apis logical-cluster member-cluster placement projections sleep snapshot-stores snapshots volumes',
+      'exported-apis snapshot-stores',
+      'adoption autoscaling logical-cluster member-cluster placement projections sleep snapshots volumes',
       '.',
     ],
     mover: ['contract', 'files', 'wire', 'source target', 'program', '.'],
