@@ -38,7 +38,7 @@ class FreshPorts extends Agent {
 }
 
 const agent = new FreshPorts(connections === 'kept' ? { keepAlive: true, maxSockets: 20 } : {})
-const timeoutMs = 3000
+const timeoutMs = 10_000
 const maxSeconds = 3600
 const answers: Record<string, number> = {}
 const errors: string[] = []

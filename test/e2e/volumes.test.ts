@@ -313,6 +313,28 @@ describe('applications that move with their volumes', function () {
     await isWhole('undone', 'deployment/writer')
   })
 
+  itInLongRun('a claim that grows while its data are copied is bound to a volume of its new size', async () => {
+    await begin('growing', 'east')
+    await writerWithClaim('growing', storageClasses.late)
+    await read('growing', 'deployment/writer', 'dd if=/dev/urandom of=/data/large bs=1M count=8 2>/dev/null')
+    await setVolumes({ bandwidth: '256Ki' })
+    try {
+      await move('growing', 'west')
+      await waitFor(async () => (await moveOf('growing'))?.status?.['phase'] === 'Copying', {
+        what: 'the copy to begin',
+        deadlineMs: 90_000,
+      })
+      const larger = JSON.stringify({ spec: { resources: { requests: { storage: '128Mi' } } } })
+      await as('growing', 'patch', 'pvc', 'data', '--type=merge', '-p', larger)
+    } finally {
+      await setVolumes({ bandwidth: null })
+    }
+    await runs('growing', 'writer', 'west', 150_000)
+    await isWhole('growing', 'deployment/writer')
+    const { status } = await get('growing', 'pvc', 'data')
+    expect(status?.['capacity']).to.deep.equal({ storage: '128Mi' })
+  })
+
   itInLongRun('a volume of a storage that both members have goes without a copy', async () => {
     await begin('common', 'east')
     await writerWithClaim('common', storageClasses.immediate, 'ReadWriteMany')

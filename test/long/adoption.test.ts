@@ -36,7 +36,8 @@ const server = {
   name: 'web',
   image: agnhostImage,
   args: ['netexec', '--http-port=8080'],
-  readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
+  // Forty pods share the machine with both members: an answer may take more than the usual second.
+  readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1, timeoutSeconds: 5 },
 }
 
 /** Whether an operator of the member runs the application, for a custom resource. */

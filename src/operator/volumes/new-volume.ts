@@ -1,6 +1,7 @@
 // The new volume of a move. It is made for a claim in our own namespace, filled there, and then given to the tenant's
 // claim: until then the tenant's namespace has no claim of this name, so no pod can start on half of the data. Other
 // than with a data source (KEP-1495), this works with provisioners that ignore data sources, and with both binding modes.
+import { quantityOf } from '#apimachinery/quantity/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { systemNamespace, volumeMoveLabel } from '#crds/index.ts'
@@ -9,6 +10,7 @@ import { gvrs, Obstacle, type VolumeParties } from './parties.ts'
 
 interface Volume extends KubeObject {
   spec?: {
+    capacity?: { storage?: string }
     persistentVolumeReclaimPolicy?: string
     claimRef?: { namespace?: string; name?: string; uid?: string }
   }
@@ -23,21 +25,28 @@ export function newClaimName({ metadata }: { readonly metadata: { readonly name:
   return `kcp-${metadata.name}`
 }
 
-/** Makes the claim for the new volume, as large as the old one is. */
-export async function ensureNewClaim({ move, target, signal }: VolumeParties, old: Claim): Promise<Claim> {
+/**
+ * Makes the claim for the new volume: as large as the old volume is, or as its tenant wants it by now. A claim that is
+ * there grows. Throws Obstacle if the member refuses that.
+ */
+export async function ensureNewClaim(
+  { move, target, signal }: VolumeParties,
+  { old, upstream }: { readonly old: Claim; readonly upstream: Claim },
+): Promise<Claim> {
   const name = newClaimName(move)
   const ref = { namespace: systemNamespace, name }
   const found = await target.client.tryGet<Claim>(gvrs.claims, ref, { signal })
+  const storage = largest([old.status?.capacity?.storage, requestOf(old), requestOf(upstream)])
   if (found !== undefined) {
     if (found.metadata.labels?.[volumeMoveLabel] !== move.metadata.name)
       throw new Obstacle(
         'Conflict',
         `member cluster "${target.name}" has another claim "${name}" in ${systemNamespace}`,
       )
-    return found
+    if (storage === undefined || !isLess(requestOf(found), storage) || found.status?.phase !== 'Bound') return found
+    return await grow({ target, signal }, found, storage)
   }
-  const { accessModes, storageClassName, volumeMode, resources, dataSource } = old.spec ?? {}
-  const storage = old.status?.capacity?.storage ?? resources?.requests?.storage
+  const { accessModes, storageClassName, volumeMode, dataSource } = old.spec ?? {}
   const className = move.spec.storageClass ?? storageClassName
   const claim: Claim = {
     apiVersion: 'v1',
@@ -52,6 +61,59 @@ export async function ensureNewClaim({ move, target, signal }: VolumeParties, ol
     },
   }
   return await target.client.create(gvrs.claims, claim, { signal })
+}
+
+async function grow(
+  { target, signal }: Pick<VolumeParties, 'target' | 'signal'>,
+  { metadata: { name = '', uid }, spec }: Claim,
+  storage: string,
+): Promise<Claim> {
+  const patch = { metadata: { uid }, spec: { resources: { requests: { storage } } } }
+  const ref = { namespace: systemNamespace, name }
+  return await target.client.patch<Claim>(gvrs.claims, ref, 'merge', patch, { signal }).catch((error: unknown) => {
+    if (!isStatusError(error, 'Forbidden') && !isStatusError(error, 'Invalid')) throw error
+    throw tooSmall(target.name, { has: spec?.resources?.requests?.storage, storage, why: error.message })
+  })
+}
+
+/** Throws Obstacle if the new volume is smaller than the claim: it could not be bound to it. */
+export async function requireRoom(parties: VolumeParties, name: string, upstream: Claim): Promise<void> {
+  const { move, target, signal } = parties
+  const storage = requestOf(upstream)
+  if (storage === undefined || move.spec.way === 'Shared') return
+  const has = (await volumeOf(parties, name)).spec?.capacity?.storage
+  if (!isLess(has, storage)) return
+  const ref = { namespace: systemNamespace, name: newClaimName(move) }
+  const claim = await target.client.tryGet<Claim>(gvrs.claims, ref, { signal })
+  if (claim === undefined) throw tooSmall(target.name, { has, storage, why: 'its claim is gone' })
+  if (isLess(requestOf(claim), storage)) await grow(parties, claim, storage)
+  throw new Obstacle('Growing', `the new volume grows from ${has ?? 'an unknown size'} to ${storage}`, {
+    againSeconds: 1,
+  })
+}
+
+function tooSmall(
+  member: string,
+  { has = 'an unknown size', storage, why }: { has?: string | undefined; storage: string; why: string },
+): Obstacle {
+  return new Obstacle(
+    'TooSmall',
+    `the claim has grown to ${storage} while its data were copied, and the new volume in member cluster "${member}" has ` +
+      `${has} and cannot grow: cancel the move and begin it again (${why})`,
+    { againSeconds: 30 },
+  )
+}
+
+function requestOf({ spec }: Claim): string | undefined {
+  return spec?.resources?.requests?.storage
+}
+
+function largest(sizes: readonly (string | undefined)[]): string | undefined {
+  return sizes.reduce((most, size) => (size !== undefined && isLess(most, size) ? size : most), undefined)
+}
+
+function isLess(a: string | undefined, b: string): boolean {
+  return a === undefined || quantityOf(a).nanos < quantityOf(b).nanos
 }
 
 /** The name of the new volume. Throws Obstacle if its claim is gone: no other claim may take the place of the data. */

@@ -29,6 +29,7 @@ import {
   missingRight,
   newClaimName,
   newVolumeName,
+  requireRoom,
   protect,
   release,
   removeNewClaim,
@@ -122,7 +123,10 @@ async function copy(
   }
   const seen = takeEnded(state, status)
   if (seen.error !== undefined) throw seen.error
-  if (seen.isVerified && !isPlaced) return { status: { ...seen.status, phase: 'Binding' }, againSeconds: 0.05 }
+  if (seen.isVerified && !isPlaced) {
+    await requireRoom(parties, await newVolumeName(parties), claim)
+    return { status: { ...seen.status, phase: 'Binding' }, againSeconds: 0.05 }
+  }
   // A claim that one pod at a time may use cannot be read beside the application.
   const isExclusive = old.spec?.accessModes?.includes('ReadWriteOncePod') === true
   if (isPlaced && isExclusive) {
@@ -147,7 +151,7 @@ async function copy(
   }
   state.isResting = false
   const credentials = await rounds.credentialsOf(name)
-  await ensureNewClaim(parties, old)
+  await ensureNewClaim(parties, { old, upstream: claim })
   const isBlock = old.spec?.volumeMode === 'Block'
   const node = users.map((pod) => (pod['spec'] as { nodeName?: string } | undefined)?.nodeName).find(Boolean)
   const wish = { image, credentials, isBlock }
@@ -269,7 +273,7 @@ async function handOver(
     await shareVolume(parties, old)
     return { status: { ...status, phase: 'Binding', volumeName: sharedVolumeName(move) }, againSeconds: 0.05 }
   }
-  await restoreSnapshot(parties, old)
+  await restoreSnapshot(parties, { old, upstream: claim })
   // A volume that is made when a pod needs it gets one.
   const credentials = await rounds.credentialsOf(name)
   const isBlock = old.spec?.volumeMode === 'Block'
@@ -480,6 +484,7 @@ async function bind(
   if (memberOfClaim(claim) !== move.spec.to) {
     const volumeName = status.volumeName ?? (await newVolumeName(parties))
     if (status.volumeName === undefined) return { status: { ...status, volumeName }, againSeconds: 0.05 }
+    await requireRoom(parties, volumeName, claim)
     if (move.spec.way !== 'Shared') await protect(parties, volumeName)
     const isSourceLost = status.lostAfter !== undefined
     const areGone = [await removeMovers(parties, 'target'), isSourceLost || (await removeMovers(parties, 'source'))]

@@ -208,7 +208,10 @@ export async function forgetShared({ source, move, signal }: VolumeParties): Pro
  * Takes a snapshot of the old volume and makes the claim for the new one from it. Throws Obstacle while the snapshot is
  * not ready.
  */
-export async function restoreSnapshot(parties: VolumeParties, old: Claim): Promise<void> {
+export async function restoreSnapshot(
+  parties: VolumeParties,
+  { old, upstream }: { readonly old: Claim; readonly upstream: Claim },
+): Promise<void> {
   const { move, source, target, signal } = parties
   const name = newClaimName(move)
   const labels = { [volumeMoveLabel]: move.metadata.name }
@@ -253,7 +256,7 @@ export async function restoreSnapshot(parties: VolumeParties, old: Claim): Promi
     signal,
   )
   const dataSource = { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name }
-  await ensureNewClaim(parties, { ...old, spec: { ...old.spec, dataSource } })
+  await ensureNewClaim(parties, { old: { ...old, spec: { ...old.spec, dataSource } }, upstream })
 }
 
 async function ensureSnapshot(
