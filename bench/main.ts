@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { acquireRun, ensurePrograms, repositoryRoot, runCommand } from '#test/support/index.ts'
 import { apply } from './apply.ts'
+import { audit } from './audit.ts'
 import { builds } from './builds.ts'
 import { crd } from './crd.ts'
 import { create, tenThousand, thousand } from './logical-clusters.ts'
@@ -65,6 +66,7 @@ const measurements: readonly Measurement[] = [
   volumes,
   snapshots,
   sleeping,
+  audit,
   fleet,
   syncerMembers,
   builds,

@@ -67,7 +67,7 @@ export const rules: ImportRules = {
       'kinds',
       'catalog discovery',
       'auth codec',
-      'hierarchy',
+      'audit hierarchy',
       'outbound',
       'write',
       'background endpoints',

@@ -136,6 +136,11 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp usage acme --since 7d --hourly -o csv',
     'kcp usage --since 30d -o opencost --prices cpu=0.03,memory=0.004,storage=0.0001',
   ],
+  audit: [
+    'kcp audit acme --since 1h --resource secrets',
+    'kcp audit acme -f --user alice --verb create,delete -o json',
+    'kcp audit --kubeconfig acme.kubeconfig          # as a user of the logical cluster',
+  ],
   top: ['kcp top', 'kcp top members', 'kcp top pods --clusters acme --sort-by memory -w'],
   export: [
     'kcp export widgets.example.com -c platform',

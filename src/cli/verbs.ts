@@ -221,6 +221,22 @@ export function usageCommand(): Command {
     .action(loadedLate(() => import('./commands/usage.ts')))
 }
 
+/** `kcp audit [NAME]`: the audit events that a logical cluster keeps for its users. */
+export function auditCommand(): Command {
+  return withInstallation(new Command('audit'))
+    .description('show who did what in a logical cluster: its last audit events')
+    .addArgument(clusterArgument('[name]'))
+    .addOption(new Option('--kubeconfig <file>', 'read as its user the log of the logical cluster that it leads to'))
+    .option('--context <name>', 'context in that file (default: its current one)')
+    .option('-f, --follow', 'go on with what happens from now on')
+    .option('--user <name>', 'only of this user')
+    .addOption(new Option('--verb <verbs>', 'only these, with commas').argParser(parseNames))
+    .option('--resource <resource>', 'only this one: secrets, pods/exec, deployments.apps')
+    .option('--since <time>', 'a duration such as 15m or 24h, or a time in RFC 3339')
+    .addOption(new Option('-o, --output <format>', 'form of the output').choices(['table', 'json']).default('table'))
+    .action(loadedLate(() => import('./commands/audit.ts')))
+}
+
 /** `kcp version`. */
 export function versionCommand(): Command {
   return withInstallation(new Command('version'))

@@ -1,5 +1,6 @@
 export * from './adopted.ts'
 export * from './adoption.ts'
+export * from './audit.ts'
 export * from './authentication.ts'
 export * from './cluster-access.ts'
 export * from './cluster-sleep.ts'

@@ -9,6 +9,7 @@ import {
   reasonColumn,
   unobservedStatus,
 } from './conditions.ts'
+import { clusterAuditSchema, type ClusterAudit } from './audit.ts'
 import { clusterAuthenticationSchema, type ClusterAuthentication } from './authentication.ts'
 import type { ClusterUsage } from './cluster-usage.ts'
 import { clusterAccessSchema, type ClusterAccess } from './cluster-access.ts'
@@ -59,6 +60,8 @@ export interface LogicalCluster extends KubeObject {
     authentication?: ClusterAuthentication
     /** When it sleeps. Absent: never. */
     sleep?: ClusterSleep
+    /** Its audit log. Absent: it has none of its own. */
+    audit?: ClusterAudit
     /** What it begins as. Absent: empty. */
     source?: ClusterSource
   }
@@ -450,6 +453,7 @@ export const logicalClusterKind: Kind = {
         inherit: inheritSchema,
         authentication: clusterAuthenticationSchema,
         sleep: clusterSleepSchema,
+        audit: clusterAuditSchema,
         source: sourceSchema,
       },
     },

@@ -13,6 +13,8 @@ export interface LineFileOptions {
   readonly maxFileBytes?: number
   /** How many renamed files are kept; the oldest are deleted. Default 0: all. */
   readonly maxBackups?: number
+  /** The age at which renamed files are deleted, milliseconds. Default 0: never. */
+  readonly maxAgeMs?: number
   /** Called when lines are dropped, with their number and the cause. */
   readonly onDropped?: (lines: number, error: Error) => void
   /** Gives the time in the names of renamed files. Default: the wall clock. */
@@ -182,18 +184,28 @@ class Appended implements Target {
   }
 
   async #rotate(): Promise<void> {
-    const { path, maxBackups = 0, now = () => new Date() } = this.#options
-    const time = now().toISOString().replace(/[:]/g, '-').replace('Z', '')
+    const { path, maxBackups = 0, maxAgeMs = 0, now = () => new Date() } = this.#options
+    const current = now()
+    const time = current.toISOString().replace(/[:]/g, '-').replace('Z', '')
     await rename(path, `${withoutExtension(path)}-${time}${extname(path)}`)
     await this.reopen()
-    if (maxBackups === 0) return
+    if (maxBackups === 0 && maxAgeMs === 0) return
     const backups = await backupsOf(path)
-    for (const name of backups.slice(0, -maxBackups)) await rm(join(dirname(path), name), { force: true })
+    const surplus = new Set(maxBackups === 0 ? [] : backups.slice(0, -maxBackups))
+    if (maxAgeMs > 0)
+      for (const name of backups) if (current.getTime() - renamedAt(name, path) > maxAgeMs) surplus.add(name)
+    for (const name of surplus) await rm(join(dirname(path), name), { force: true })
   }
 }
 
 function withoutExtension(path: string): string {
   return path.slice(0, path.length - extname(path).length)
+}
+
+/** When a renamed file was renamed, by its name; Unix milliseconds. */
+function renamedAt(name: string, path: string): number {
+  const time = name.slice(`${basename(withoutExtension(path))}-`.length, name.length - extname(path).length)
+  return Date.parse(`${time.replace(/T(\d\d)-(\d\d)-/, 'T$1:$2:')}Z`)
 }
 
 /** Names of renamed files beside `path`, oldest first. */

@@ -4,12 +4,13 @@ import { createClient, tracedTransport, type KubeClient, type Transport } from '
 import type { MemberDialer } from '#client/member/index.ts'
 import { createEgress, tracedEgress, type Egress, type EgressOptions } from '#network/egress/index.ts'
 import { sessionKinds } from '#network/tunnel/index.ts'
-import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
+import { isJsonObject, type ClusterId, type ClusterName } from '#apimachinery/meta/index.ts'
 import { isStoreError, StorageBudget, type Store } from '#store/index.ts'
 import { createWatchCache, type BaseLayer, type WatchCache } from '#store/watch-cache/index.ts'
 import type { UsageHistory } from '#crds/index.ts'
 import { containerMemory, processTracer, type Logger, type Metrics } from '#telemetry/index.ts'
-import type { AuditSink } from './request/request-audit.ts'
+import { ClusterAudits } from './audit/index.ts'
+import type { AuditLog } from './request/request-audit.ts'
 import {
   createAuthenticator,
   createServiceAccountTokens,
@@ -57,7 +58,7 @@ import { createSharedApis } from './catalog/sharing/shared-apis.ts'
 import { ViewSource } from './catalog/sharing/view-source.ts'
 import { SharingIndex } from './catalog/sharing/sharing-index.ts'
 import type { SharedApis } from '#reconcile/object-graph/index.ts'
-import { readFacts, stampRevision } from './kinds/resources/object-bytes.ts'
+import { decodeObject, readFacts, stampRevision } from './kinds/resources/object-bytes.ts'
 import { packedManagers } from './kinds/resources/packed-managers.ts'
 import { findPlacedAccount } from './auth/authn/placed-accounts.ts'
 import { createProviders } from './write/admission/provider-admission.ts'
@@ -109,8 +110,8 @@ export interface VirtualApiOptions {
   readonly sharedApis?: boolean
   /** Keeps rows of usage beside the LogicalClusters of the client. Default: none are kept. */
   readonly usage?: { readonly everyMs: number; readonly history: (client: KubeClient) => UsageHistory }
-  /** Takes the audit lines of every request. Default: none are written. */
-  readonly audit?: AuditSink
+  /** The audit log of the installation. Default: none. */
+  readonly audit?: AuditLog
   /** The identity providers that the installation trusts, as they are now. Default: none. */
   readonly signIn?: () => InstallationSignIn
   /** The addresses that calls caused by tenants, such as those of webhooks, may reach. */
@@ -370,7 +371,18 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
   const fairness = new Fairness({ memoryBytes: containerMemory(), ...limits })
   const endCalls = () => egress.shed()
   const watchUnits = (cluster: ClusterId): number => fairness.watchesOf(cluster)
-  const memoryGuard = stack.use(new MemoryGuard({ watchCache, exempt: root?.id, log, metrics, endCalls, watchUnits }))
+  const clusterAudits = stack.use(
+    new ClusterAudits({ directory, egress, readToken: tokenReader(watchCache), metrics, log, clock }),
+  )
+  const unfollowAudits = settings.sharing?.ownership.follow({
+    gained: () => undefined,
+    lost: (isMoved) => clusterAudits.forget(isMoved),
+  })
+  stack.defer(() => unfollowAudits?.())
+  const otherBytes = (cluster: ClusterId): number => clusterAudits.bytesOf(cluster)
+  const memoryGuard = stack.use(
+    new MemoryGuard({ watchCache, exempt: root?.id, log, metrics, endCalls, watchUnits, otherBytes }),
+  )
   const loopShare = new EventLoopShare()
   const turnOf = (cluster: ClusterId): Promise<void> | undefined => loopShare.turn(cluster)
   const connectToPod = members.connectToPod(directory)
@@ -475,7 +487,9 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
     clock,
     log,
     metrics: serverMetrics(metrics, { watchCache, watchClock, storageBytes }),
-    auditSink: settings.audit,
+    auditLog: settings.audit,
+    clusterAudits,
+    auditRingOf: (cluster) => clusterAudits.ringOf(cluster),
     requestTimeoutMs,
     notReady: () => readiness.why,
     ...(plain && { plain }),
@@ -511,6 +525,18 @@ function openEgress({ metrics, egress }: Settings): Egress {
   const plain = createEgress({ observe, ...egress })
   const tracer = processTracer()
   return tracer === undefined ? plain : tracedEgress(plain, tracer)
+}
+
+/** Reads the bearer token under the key `token` of a Secret. */
+function tokenReader(watchCache: WatchCache): ConstructorParameters<typeof ClusterAudits>[0]['readToken'] {
+  return async (cluster, { namespace, name }, signal) => {
+    const objects = await watchCache.cluster(cluster, { signal })
+    const entry = objects.get('secrets', namespace, name)
+    const data: unknown = entry && decodeObject(entry.bytes)['data']
+    const token = isJsonObject(data) ? data['token'] : undefined
+    if (typeof token !== 'string') throw new Error(`Secret ${namespace}/${name} has no key "token"`)
+    return Buffer.from(token, 'base64').toString().trim()
+  }
 }
 
 /** The use of members and logical clusters by others. */

@@ -23,6 +23,8 @@ export {
   type Pki,
   type ServingCertificateStore,
 } from './auth/authn/index.ts'
+export { AuditWebhook, compilePolicy, parsePolicy, type CompiledPolicy } from './audit/index.ts'
+export { lineScope, type AuditEvent, type AuditLog } from './request/request-audit.ts'
 export type { AskHost } from './auth/access/index.ts'
 export { followConfiguration } from './auth/sign-in/index.ts'
 export { metricsReadersGroup } from './auth/authz/index.ts'

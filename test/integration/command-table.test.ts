@@ -152,6 +152,12 @@ const table: Readonly<Record<string, Row>> = {
     misused: [['--since', 'yesterday'], /"yesterday" is neither a duration such as 24h or 30d, nor a time in RFC 3339/],
     completes: ['acme'],
   },
+  audit: {
+    // `acme` keeps no events: audit-clusters.test.ts runs it where some are.
+    unknown: [['nobody'], noCluster],
+    misused: [['acme', '--since', 'yesterday'], /"yesterday" is neither a duration such as 24h or 30d/],
+    completes: clusters,
+  },
   top: {
     works: ['members'],
     misused: [['planets'], /Allowed choices are clusters, members, pods/],

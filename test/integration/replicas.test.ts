@@ -307,6 +307,29 @@ describe('three replicas of kcp apiserver', function () {
     }
   })
 
+  it('write each event of an audit log once, and show all of them, whichever replica is asked', async () => {
+    const audit = {
+      omitStages: ['RequestReceived'],
+      rules: [{ level: 'Request', verbs: ['create'] }],
+      readable: true,
+    }
+    await set.host.kubectl(['patch', 'lc/acme', '--type=merge', '-p', JSON.stringify({ spec: { audit } })])
+    await waitFor(async () => (await through.request('GET', `${base}/audit`)).status === 200, {
+      what: 'the audit log of acme',
+      deadlineMs: 10_000,
+    })
+    for (const [name, client] of Object.entries({ 'by-owner': direct, 'by-other': through }))
+      await client.request('POST', collection, { headers: ['audit-id', name], body: { metadata: { name } } })
+    for (const client of [direct, through]) {
+      const { text } = await client.request('GET', `${base}/audit`)
+      const ids = text
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => (JSON.parse(line) as { auditID: string }).auditID)
+      expect(ids.filter((id) => id.startsWith('by-'))).to.deep.equal(['by-owner', 'by-other'])
+    }
+  })
+
   it('answer through the aggregated API of the host too', async () => {
     const path = `/apis/virtual.kcp.dev/v1alpha1/logicalclusters/bob/proxy/api/v1/namespaces/default/configmaps`
     const { stdout } = await kubectl(set.host.kubeconfig, ['get', '--raw', path])

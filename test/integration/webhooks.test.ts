@@ -3,6 +3,7 @@
 import { expect } from 'chai'
 import { waitFor } from '#test/support/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { lineScope, type AuditLog } from '#virtualapi/index.ts'
 import { startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts'
 import { startServedApi, type Reply, type ServedApi, type ServedTenant } from './served-api.ts'
 
@@ -17,7 +18,7 @@ describe('admission webhooks of a logical cluster', () => {
 
   before(async () => {
     hooks = await startWebhookServer()
-    const audit = { write: (line: string) => void lines.push(line) }
+    const audit: AuditLog = { scopeOf: () => lineScope, write: (event) => void lines.push(event.text()) }
     served = await startServedApi({ egress: { allow: ['127.0.0.0/8'] }, audit })
   })
   after(async () => {

@@ -6,7 +6,7 @@ import { hostname } from 'node:os'
 import { tryQuantity } from '#apimachinery/quantity/index.ts'
 import type { AuditLogOptions } from '#cli/roles/audit-log.ts'
 import type { ConsoleSettings } from '#cli/roles/console.ts'
-import { defaultVolumeMoveLimits, maxTokenMs, type VolumeMoveLimits } from '#crds/index.ts'
+import { defaultAuditWebhook, defaultVolumeMoveLimits, maxTokenMs, type VolumeMoveLimits } from '#crds/index.ts'
 import { isCidr, type AddressPolicyOptions } from '#network/egress/index.ts'
 import { containerMemory, type Logger, type LogLevel, type Metrics, openTracer } from '#telemetry/index.ts'
 
@@ -90,19 +90,47 @@ export function parseTokenTtl(text: string): number {
 
 /** The flag values as commander passes them. */
 export interface AuditFlags {
+  readonly auditPolicyFile?: string
   readonly auditLog?: string
+  readonly auditLogPath?: string
   readonly auditLogMaxsize: number
   readonly auditLogMaxbackup: number
+  readonly auditLogMaxage: number
+  readonly auditLogTruncateEnabled?: boolean
+  readonly auditLogTruncateMaxEventSize: number
+  readonly auditWebhookConfigFile?: string
+  readonly auditWebhookInitialBackoff: number
+  readonly auditWebhookBatchBufferSize: number
+  readonly auditWebhookBatchMaxSize: number
+  readonly auditWebhookBatchMaxWait: number
+  readonly auditWebhookBatchThrottleEnable: boolean
+  readonly auditWebhookBatchThrottleQps: number
+  readonly auditWebhookBatchThrottleBurst: number
+  readonly auditWebhookTruncateEnabled?: boolean
+  readonly auditWebhookTruncateMaxBatchSize: number
+  readonly auditWebhookTruncateMaxEventSize: number
 }
 
-/** Adds `--audit-log` and the limits of the file. */
+const dayMs = 24 * 60 * 60_000
+/** The default of the flags about the size of an event, as in kube-apiserver. */
+const maxEventSize = 100 * 1024
+
+/** Adds the flags of the audit log, which have the names and defaults of kube-apiserver's where it has them. */
 export function withAuditFlags(command: Command): Command {
+  const { throttle, ...webhook } = defaultAuditWebhook
+  const eventSize = 'an event with more bytes loses its bodies; one that is still too long is dropped'
   return command
     .option(
+      '--audit-policy-file <file>',
+      'which requests are in the audit log, and how much of them: a Policy of audit.k8s.io/v1 (default: each request, at ' +
+        'level Metadata). It is read again when it changes; one with an error changes nothing',
+    )
+    .option(
       '--audit-log <path>',
-      'write one JSON line per request: an Event of audit.k8s.io/v1 at level Metadata; - is standard output. ' +
+      'write each audit event as a line of JSON: an Event of audit.k8s.io/v1; - is standard output. ' +
         'SIGHUP reopens the file. If the disk is too slow, lines are dropped and counted (kcp_audit_lines_dropped_total)',
     )
+    .option('--audit-log-path <path>', 'the same, under the name of kube-apiserver')
     .option(
       '--audit-log-maxsize <MiB>',
       'a file of this size is renamed to NAME-TIME.EXT and a new one is started; 0: never',
@@ -110,12 +138,85 @@ export function withAuditFlags(command: Command): Command {
       100,
     )
     .option('--audit-log-maxbackup <count>', 'how many renamed files are kept; 0: all', parseCount, 10)
+    .option('--audit-log-maxage <days>', 'how long renamed files are kept; 0: for ever', parseCount, 0)
+    .option('--audit-log-truncate-enabled', 'bound the size of the events in the file')
+    .option('--audit-log-truncate-max-event-size <bytes>', eventSize, parsePositive, maxEventSize)
+    .option(
+      '--audit-webhook-config-file <file>',
+      'send audit events to the server of this kubeconfig, in batches. No request waits for it: events beyond the buffer ' +
+        'are dropped and counted (kcp_audit_webhook_events_dropped_total)',
+    )
+    .addOption(
+      durationOption(
+        '--audit-webhook-initial-backoff <duration>',
+        'the wait before the second of five attempts; each further one is half as long again',
+        '10s',
+      ),
+    )
+    .option('--audit-webhook-batch-buffer-size <count>', 'events that may wait', parsePositive, webhook.bufferSize)
+    .option('--audit-webhook-batch-max-size <count>', 'events in a batch', parsePositive, webhook.maxBatchSize)
+    .addOption(
+      durationOption('--audit-webhook-batch-max-wait <duration>', 'how long an event waits for a batch to fill', '30s'),
+    )
+    .option('--no-audit-webhook-batch-throttle-enable', 'send as many batches a second as there are')
+    .option(
+      '--audit-webhook-batch-throttle-qps <count>',
+      'batches a second in the mean',
+      parsePositive,
+      throttle?.qps ?? 0,
+    )
+    .option(
+      '--audit-webhook-batch-throttle-burst <count>',
+      'batches at a time, if fewer were sent before',
+      parsePositive,
+      throttle?.burst ?? 0,
+    )
+    .option('--audit-webhook-truncate-enabled', 'bound the size of the events that are sent')
+    .option('--audit-webhook-truncate-max-batch-size <bytes>', 'bytes in a batch', parsePositive, webhook.maxBatchBytes)
+    .option('--audit-webhook-truncate-max-event-size <bytes>', eventSize, parsePositive, maxEventSize)
 }
 
-/** The options of the audit log; none without `--audit-log`. */
-export function auditOf({ auditLog, auditLogMaxsize, auditLogMaxbackup }: AuditFlags): { audit?: AuditLogOptions } {
-  if (auditLog === undefined) return {}
-  return { audit: { path: auditLog, maxFileBytes: auditLogMaxsize * 1024 * 1024, maxBackups: auditLogMaxbackup } }
+function durationOption(flags: string, description: string, byDefault: string): Option {
+  return new Option(flags, description).argParser(parseDuration).default(parseDuration(byDefault), byDefault)
+}
+
+/** The options of the audit log; none without a place for its events. */
+export function auditOf(flags: AuditFlags): { audit?: AuditLogOptions } {
+  const { auditPolicyFile: policyFile, auditLogPath, auditLog = auditLogPath, auditWebhookConfigFile } = flags
+  if (auditLog === undefined && auditWebhookConfigFile === undefined) return {}
+  return {
+    audit: {
+      ...(policyFile !== undefined && { policyFile }),
+      ...(auditLog !== undefined && { file: auditFileOf(auditLog, flags) }),
+      ...(auditWebhookConfigFile !== undefined && { webhook: auditWebhookOf(auditWebhookConfigFile, flags) }),
+    },
+  }
+}
+
+function auditFileOf(path: string, flags: AuditFlags): NonNullable<AuditLogOptions['file']> {
+  return {
+    path,
+    maxFileBytes: flags.auditLogMaxsize * 1024 * 1024,
+    maxBackups: flags.auditLogMaxbackup,
+    maxAgeMs: flags.auditLogMaxage * dayMs,
+    ...(flags.auditLogTruncateEnabled === true && { maxEventBytes: flags.auditLogTruncateMaxEventSize }),
+  }
+}
+
+function auditWebhookOf(configFile: string, flags: AuditFlags): NonNullable<AuditLogOptions['webhook']> {
+  const { throttle: _, ...defaults } = defaultAuditWebhook
+  const { auditWebhookBatchThrottleQps: qps, auditWebhookBatchThrottleBurst: burst } = flags
+  return {
+    ...defaults,
+    configFile,
+    bufferSize: flags.auditWebhookBatchBufferSize,
+    maxBatchSize: flags.auditWebhookBatchMaxSize,
+    maxBatchWaitMs: flags.auditWebhookBatchMaxWait,
+    initialBackoffMs: flags.auditWebhookInitialBackoff,
+    maxBatchBytes: flags.auditWebhookTruncateMaxBatchSize,
+    ...(flags.auditWebhookBatchThrottleEnable && { throttle: { qps, burst } }),
+    ...(flags.auditWebhookTruncateEnabled === true && { maxEventBytes: flags.auditWebhookTruncateMaxEventSize }),
+  }
 }
 
 /** The flag values as commander passes them. */

@@ -40,7 +40,7 @@ export interface ApiserverOptions {
   readonly peerAddress: string
   /** The objects applied in the host so that its aggregator finds us. */
   readonly register: Registration
-  /** Destination of audit lines; absent: no audit lines. */
+  /** The audit log of the installation; absent: none. */
   readonly audit?: AuditLogOptions
   /** File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1); absent: no identity provider is trusted. */
   readonly authenticationConfig?: string
@@ -91,7 +91,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   const { client, transport } = host
   await using stack = new AsyncDisposableStack()
   const { metrics = createMetrics(), usageEveryMs = 60_000 } = options
-  const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log }))
+  const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log, signal }))
   const signIn = await followSignIn(options.authenticationConfig, { log, signal })
   await ensureCrds(client, { crds: [...kcpCrds(), ...storageCrds()], signal })
   const { pki, sealKey, otherSealKeys } = await installationKeys(client, signal)

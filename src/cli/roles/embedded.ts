@@ -47,7 +47,7 @@ export interface EmbeddedOptions {
   readonly bindAddress: string
   /** Host name or address at which pods in members reach us; it is in the certificate. */
   readonly advertiseAddress: string
-  /** Destination of audit lines; absent: no audit lines. */
+  /** The audit log of the installation; absent: none. */
   readonly audit?: AuditLogOptions
   /** File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1); absent: no identity provider is trusted. */
   readonly authenticationConfig?: string
@@ -103,7 +103,7 @@ export async function startEmbedded(given: EmbeddedOptions): Promise<Embedded> {
   // Damaged keys are reported before the database is opened, because opening writes.
   const keptPki = hasPki(rootDir) ? await openPki(rootDir) : undefined
   await using stack = new AsyncDisposableStack()
-  const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log }))
+  const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log, signal }))
   const signIn = await followSignIn(options.authenticationConfig, { log, signal })
   const isNew = keptPki === undefined || hasKeysOnly
   if (options.etcd !== undefined) await requireNoDatabase(rootDir)

@@ -131,6 +131,8 @@ export function childCauses({ metadata, spec = {} }: Stored, parent: LogicalClus
     causes.push(fieldForbidden('spec.access', 'the inventory of the installation is for its admins'))
   if (spec.sleep !== undefined)
     causes.push(fieldForbidden('spec.sleep', 'the sleep of logical clusters is for the admins of the installation'))
+  if (spec.audit !== undefined)
+    causes.push(fieldForbidden('spec.audit', 'audit logs of logical clusters are for the admins of the installation'))
   if (spec.source !== undefined && old === undefined)
     causes.push(fieldForbidden('spec.source', 'copies of logical clusters are made by the admins of the installation'))
   const [wanted, least] = [spec.podSecurity?.enforce, parent.podSecurity ?? defaultPodSecurity]
@@ -182,6 +184,8 @@ export function storedChild(
       ...(inherit !== undefined && { inherit }),
       ...(old?.spec?.kubeconfigs !== undefined && { kubeconfigs: old.spec.kubeconfigs }),
       ...(old?.spec?.access !== undefined && { access: old.spec.access }),
+      ...(old?.spec?.authentication !== undefined && { authentication: old.spec.authentication }),
+      ...(old?.spec?.audit !== undefined && { audit: old.spec.audit }),
       ...(old?.spec?.source !== undefined && { source: old.spec.source }),
       ...(old?.spec?.sleep !== undefined && { sleep: old.spec.sleep }),
     },

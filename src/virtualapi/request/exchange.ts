@@ -184,8 +184,10 @@ export class Exchange {
   /** Functions to call in reverse order when the response is complete. */
   readonly cleanups: (() => void)[] = []
   answer: ApiResponse | undefined
-  /** Collects the audit log of this request; undefined without an audit sink. */
+  /** Collects the audit events of this request; undefined if no log wants any. */
   audit: RequestAudit | undefined
+  /** On the offload thread: whether the object in the request is to be recorded, and the object as JSON. */
+  record: { json?: string } | undefined
   /**
    * The span of an upgrade, which is told the status where the response is written; undefined where nothing is traced.
    */
@@ -276,6 +278,17 @@ export class Exchange {
   names(named: Named): void {
     this.named = named
     this.audit?.names(named)
+  }
+
+  /** True if a log asks for the object in the request: call `requested` with it then. */
+  get recordsRequest(): boolean {
+    return this.record !== undefined || this.audit?.recordsRequest === true
+  }
+
+  /** Sets the object in the request for the audit log, as JSON on one line. */
+  requested(json: string): void {
+    if (this.record !== undefined) this.record.json = json
+    this.audit?.requested(json)
   }
 
   async #read(request: IncomingRequest): Promise<Uint8Array> {

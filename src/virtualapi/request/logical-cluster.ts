@@ -1,7 +1,7 @@
 // The directory of logical clusters: name, id, and the facts that the server needs to answer a request for each.
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import type { PodSecurityLevel } from '#apimachinery/pod-security/index.ts'
-import type { JwtIssuer } from '#crds/index.ts'
+import type { ClusterAudit, JwtIssuer } from '#crds/index.ts'
 
 /** An RBAC Subject of the host, as in spec.owners. */
 export interface OwnerSubject {
@@ -74,6 +74,8 @@ export interface LogicalCluster {
   readonly access?: { readonly namespace: string; readonly name: string }
   /** Issuers of tokens that it trusts besides those of the installation (spec.authentication.jwt); absent: none. */
   readonly authentication?: readonly JwtIssuer[]
+  /** Its audit log; absent: it has none of its own. */
+  readonly audit?: ClusterAudit
   /**
    * True for a plain cluster, whose pods run in itself, such as a simulated member: kcp's annotations and finalizers are
    * ordinary fields there.

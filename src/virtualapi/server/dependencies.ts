@@ -1,7 +1,8 @@
 // The dependencies of the stages, created once by createVirtualApi.
 import type { Logger } from '#telemetry/index.ts'
 import type { SharedApis } from '#reconcile/object-graph/index.ts'
-import type { AuditSink } from '#virtualapi/request/request-audit.ts'
+import type { ClusterAudits } from '#virtualapi/audit/index.ts'
+import type { AuditLog } from '#virtualapi/request/request-audit.ts'
 import type { Authenticator } from '#virtualapi/auth/authn/authenticator.ts'
 import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import type { UserActivity } from '#virtualapi/background/activity/index.ts'
@@ -32,8 +33,10 @@ export interface ServerDependencies extends EndpointDependencies {
   readonly memoryGuard: MemoryGuard
   readonly log: Logger
   readonly metrics: ServerMetrics
-  /** Receives the lines of the audit log; undefined if no audit log is written. */
-  readonly auditSink: AuditSink | undefined
+  /** The audit log of the installation; undefined if there is none. */
+  readonly auditLog: AuditLog | undefined
+  /** The audit logs of logical clusters; absent: there are none. */
+  readonly clusterAudits?: ClusterAudits | undefined
   /** Which process owns which logical cluster; absent: this process answers for all of them. */
   readonly ownership?: ClusterOwnership
   /** Connections to the processes that own the other logical clusters. */

@@ -14,6 +14,7 @@ import { isStoreError } from '#store/index.ts'
 import { effortToReformat } from '#virtualapi/codec/effort.ts'
 import { processTracer, type Tracer } from '#telemetry/index.ts'
 import { isTrue } from '#virtualapi/request/parse-request.ts'
+import { maxAuditedBytes } from '#virtualapi/request/request-audit.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 import {
   Exchange,
@@ -81,6 +82,7 @@ async function respond(exchange: Exchange, dependencies: ServerDependencies, run
       if (exchange.forwardTo !== undefined) return forwarded(exchange, exchange.forwardTo)
     }
     if (exchange.answer === undefined) throw new Error('no stage gave an answer')
+    if (exchange.audit?.recordsResponse === true) exchange.answer = await recorded(exchange, exchange.answer)
     const reformatting = reformatted(exchange, exchange.answer, dependencies)
     answer = reformatting === undefined ? exchange.answer : await reformatting
     holdBytes(exchange, answer, dependencies)
@@ -95,6 +97,20 @@ async function respond(exchange: Exchange, dependencies: ServerDependencies, run
   if (answer.kind !== 'stream' && answer.kind !== 'push')
     measure(exchange, answer, dependencies, dependencies.clock.monotonic() - started)
   return { answer: sent(answer, exchange, dependencies), finish: finishOf(exchange, answer) }
+}
+
+/** Gives the answer to the audit log, if it is an object or a list; a list in chunks is joined for that. */
+async function recorded(exchange: Exchange, answer: ApiResponse): Promise<ApiResponse> {
+  if (answer.kind === 'stream' || answer.kind === 'push') return answer
+  if (answer.headers['content-type']?.startsWith('application/json') !== true) return answer
+  if (answer.kind === 'chunks' && answer.about > maxAuditedBytes) {
+    exchange.audit?.answered(undefined)
+    return answer
+  }
+  const whole = answer.kind === 'chunks' ? await joinedInTurns(answer, exchange) : answer
+  if (whole === undefined) return answer
+  exchange.audit?.answered(whole.body)
+  return whole
 }
 
 /** The request is neither audited nor measured here: the process that answers it does both. */
@@ -145,6 +161,7 @@ export function toStatusError(
   // The client does not read this response, but the audit log records it.
   if (exchange.request.signal.aborted) return serviceUnavailable('the client went away before the response', error)
   if (exchange.signal.aborted) return serviceUnavailable('the server is stopping, please try again', error)
+  exchange.audit?.panicked()
   log.error('request failed with an unexpected error', {
     method: exchange.request.method,
     url: exchange.request.url,

@@ -11,11 +11,12 @@ import { forbiddenError, isOpenPath } from '#virtualapi/auth/authz/index.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { dispatch } from '#virtualapi/endpoints/dispatch.ts'
 import { isPurge } from '#virtualapi/endpoints/documents/purge.ts'
-import { parseRequest } from '#virtualapi/request/parse-request.ts'
+import { isTrue, parseRequest } from '#virtualapi/request/parse-request.ts'
 import type { RequestInfo } from '#virtualapi/request/request-info.ts'
 import type { Exchange, RequestSession } from '#virtualapi/request/exchange.ts'
 import { longSelector, unitsOfSelector } from '#virtualapi/flowcontrol/selector-units.ts'
 import { RequestAudit } from '#virtualapi/request/request-audit.ts'
+import { auditPath } from '#crds/index.ts'
 import { snapshotPath } from '#snapshot/index.ts'
 import { isAccessRequest } from '#virtualapi/endpoints/documents/access-token.ts'
 import { authenticateForMember, enterMember } from './enter-member.ts'
@@ -32,8 +33,10 @@ export const stages: readonly Stage[] = [
   audit,
   parse,
   own,
+  auditInClusters,
   setDeadline,
   authenticate,
+  beginAudit,
   applyLimits,
   awaitTurn,
   impersonate,
@@ -56,18 +59,39 @@ const largeBodyBytes = 256 * 1024
 /** The stages of an upgrade, which answers on its own socket. */
 export const stagesOfUpgrade: readonly Stage[] = stages.slice(0, -1)
 
-/** Starts the audit log; first, so that refused requests are logged too. */
-function audit(exchange: Exchange, { auditSink, clock }: ServerDependencies): void {
-  if (auditSink === undefined) return
+/** Starts the audit log of the installation; first, so that refused requests are logged too. */
+function audit(exchange: Exchange, dependencies: ServerDependencies): void {
+  if (dependencies.auditLog !== undefined) auditOf(exchange, dependencies).to(dependencies.auditLog)
+}
+
+/** Adds the logs of the logical cluster and of the provider; the process that owns one of them writes its log. */
+function auditInClusters(exchange: Exchange, dependencies: ServerDependencies): void {
+  const { cluster, provider } = exchange
+  auditIn(cluster, exchange, dependencies)
+  if (provider === undefined || dependencies.ownership?.owns(provider.id) === false) return
+  auditIn(provider, exchange, dependencies)
+}
+
+/** Adds the log of a logical cluster, if it has one. */
+function auditIn(cluster: LogicalCluster | undefined, exchange: Exchange, dependencies: ServerDependencies): void {
+  if (cluster?.audit === undefined) return
+  const log = dependencies.clusterAudits?.logOf(cluster)
+  if (log === undefined) return
+  const request = auditOf(exchange, dependencies)
+  request.to(log)
+  request.understood(exchange.info, { longRunning: isLongRunning(exchange.info) })
+  request.inCluster(exchange.cluster)
+}
+
+function auditOf(exchange: Exchange, { clock }: ServerDependencies): RequestAudit {
+  if (exchange.audit !== undefined) return exchange.audit
   const { method, url, peerAddress } = exchange.request
   const { auditId } = exchange
   const header = (name: string): string | undefined => exchange.header(name)
-  const request = new RequestAudit(
-    { auditId, method, url, header, peerAddress: peerAddress?.() },
-    { sink: auditSink, clock },
-  )
+  const request = new RequestAudit({ auditId, method, url, header, peerAddress: peerAddress?.() }, clock)
   exchange.audit = request
   exchange.cleanups.push(() => request.complete())
+  return request
 }
 
 function parse(exchange: Exchange, dependencies: ServerDependencies): void {
@@ -154,10 +178,13 @@ function endWithServer(exchange: Exchange): void {
   }
 }
 
-/** True for watches, logs, exec, snapshots and the like, which have no deadline. */
-export function isLongRunning({ verb, target, method }: RequestInfo): boolean {
+/** True for watches, logs, exec, snapshots, followed audit logs and the like, which have no deadline. */
+export function isLongRunning({ verb, target, method, query }: RequestInfo): boolean {
   if (verb === 'watch') return true
-  if (target.kind === 'path') return target.path === snapshotPath && method === 'GET'
+  if (target.kind === 'path')
+    return (
+      method === 'GET' && (target.path === snapshotPath || (target.path === auditPath && isTrue(query.get('follow'))))
+    )
   return ['log', 'exec', 'attach', 'portforward', 'proxy'].includes(target.subresource)
 }
 
@@ -216,10 +243,18 @@ function takeIdentityOf(
   if (result === undefined && info.entryPoint === 'unprefixed') throw unauthorized()
   exchange.user = result?.user ?? anonymous
   if (exchange.user !== anonymous) exchange.request.known?.()
-  exchange.audit?.authenticated(exchange.user)
   if (result?.cluster !== undefined) exchange.cluster = unlessPurged(result.cluster, info, dependencies)
+  exchange.audit?.authenticated(exchange.user)
   exchange.audit?.inCluster(exchange.cluster)
   requireTenure(exchange, dependencies)
+  if (result?.cluster === undefined || exchange.cluster?.audit === undefined) return
+  auditIn(exchange.cluster, exchange, dependencies)
+  exchange.audit?.authenticated(exchange.user)
+}
+
+/** Asks the logs how much they get of the request. As in kube-apiserver, policies see the user before impersonation. */
+function beginAudit(exchange: Exchange): void {
+  exchange.audit?.begin(attributesOf(exchange.info))
 }
 
 function applyLimits(

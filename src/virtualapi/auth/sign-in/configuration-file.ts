@@ -1,11 +1,10 @@
 // The file with the installation's AuthenticationConfiguration. It is read again when it changes; a file with an error
 // changes nothing, and its error is logged.
-import { readFile } from 'node:fs/promises'
 import { parse } from 'yaml'
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 import { causeText, fieldInvalid } from '#apimachinery/field/index.ts'
 import type { StatusCause } from '#apimachinery/status/index.ts'
-import { sleep } from '#async/index.ts'
+import { followFile } from '#async/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import type { JwtIssuer } from '#crds/index.ts'
 import { compileIssuers, type CompiledIssuer } from './configuration.ts'
@@ -24,8 +23,6 @@ export interface InstallationSignIn {
 }
 
 const versions = ['v1', 'v1beta1', 'v1alpha1'].map((version) => `apiserver.config.k8s.io/${version}`)
-const lookMs = 2000
-const maxBytes = 1024 * 1024
 
 /** The configuration in a text, YAML or JSON. Throws with all errors. */
 export function parseConfiguration(text: string, disallowed: readonly string[] = []): InstallationSignIn {
@@ -90,36 +87,14 @@ interface FollowOptions {
 /** Reads the file and follows it until the signal aborts. Rejects if it has an error at the start. */
 export async function followConfiguration(
   file: string,
-  { disallowed, log, signal, everyMs = lookMs }: FollowOptions,
+  { disallowed, log, ...options }: FollowOptions,
 ): Promise<ConfigurationFile> {
-  let text = await readBounded(file)
-  let current = parseConfiguration(text, disallowed)
-  let refused: string | undefined
-  const look = async (): Promise<void> => {
-    const next = await readBounded(file)
-    if (next === text || next === refused) return
-    try {
-      current = parseConfiguration(next, disallowed)
-      text = next
-      refused = undefined
-      log.info('the configuration of sign-in has changed', { file, issuers: current.issuers.length })
-    } catch (error) {
-      refused = next
-      log.error('the new configuration of sign-in has an error; the one before counts', { file, error })
-    }
-  }
-  // Ends with the signal.
-  void (async () => {
-    for (;;) {
-      await sleep(everyMs, signal)
-      await look().catch((error: unknown) => log.warn('the configuration of sign-in cannot be read', { file, error }))
-    }
-  })().catch(() => undefined)
-  return { current: () => current }
-}
-
-async function readBounded(file: string): Promise<string> {
-  const bytes = await readFile(file)
-  if (bytes.length > maxBytes) throw new Error(`${file} is larger than ${maxBytes} bytes`)
-  return bytes.toString('utf8')
+  return await followFile(file, {
+    ...options,
+    parse: (text) => parseConfiguration(text, disallowed),
+    onChange: ({ issuers }) => log.info('the configuration of sign-in has changed', { file, issuers: issuers.length }),
+    onRefused: (error) =>
+      log.error('the new configuration of sign-in has an error; the one before counts', { file, error }),
+    onUnreadable: (error) => log.warn('the configuration of sign-in cannot be read', { file, error }),
+  })
 }

@@ -1,8 +1,9 @@
-// The fields of AuthenticationConfiguration and their types. A document with others is refused, as kube-apiserver does.
+// The fields of configuration files and their types: AuthenticationConfiguration here, policies in `audit`.
 import { childPath, indexPath } from '#apimachinery/field/index.ts'
 import { isJsonObject } from '#apimachinery/meta/index.ts'
 
-type Shape = 'text' | 'flag' | { readonly each: Shape } | { readonly fields: Readonly<Record<string, Shape>> }
+export type Shape =
+  'text' | 'flag' | 'anything' | { readonly each: Shape } | { readonly fields: Readonly<Record<string, Shape>> }
 
 const textFields = (...names: readonly string[]): Readonly<Record<string, Shape>> =>
   Object.fromEntries(names.map((name) => [name, 'text']))
@@ -35,7 +36,7 @@ const maxMisfits = 20
 
 /** Fields that do not exist, and values of another type: at most 20 sentences. */
 export function misfitsOf(value: unknown, shape: Shape, path = ''): string[] {
-  if (value === null) return []
+  if (value === null || shape === 'anything') return []
   if (shape === 'text') return typeof value === 'string' ? [] : [`${path}: it must be a text`]
   if (shape === 'flag') return typeof value === 'boolean' ? [] : [`${path}: it must be true or false`]
   if ('each' in shape) {

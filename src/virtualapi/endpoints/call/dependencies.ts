@@ -1,6 +1,7 @@
 // The dependencies of endpoints, created once per thread.
 import type { Clock } from '#async/index.ts'
 import type { Fleet } from '#virtualapi/write/admission/placement-rules.ts'
+import type { AuditRing } from '#virtualapi/audit/index.ts'
 import type { AggregatedServers } from '#virtualapi/outbound/aggregation/aggregated-servers.ts'
 import type { Availability } from '#virtualapi/outbound/aggregation/availability.ts'
 import type { RemoteDocuments } from '#virtualapi/outbound/aggregation/remote-documents.ts'
@@ -74,6 +75,8 @@ export interface EndpointDependencies extends ObjectDependencies {
   /** The views of exports. */
   readonly viewSource: ViewSource
   readonly metrics: Pick<Metrics, 'scrape'>
+  /** The audit events that users of a logical cluster may read; undefined if it keeps none. Absent: none do. */
+  readonly auditRingOf?: (cluster: LogicalCluster) => AuditRing | undefined
   /** Why the server is not ready; undefined if it is. */
   readonly notReady: () => string | undefined
 }

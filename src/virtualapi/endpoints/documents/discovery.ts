@@ -45,6 +45,8 @@ import { health } from './health.ts'
 import { openApiV2 } from './openapi-v2.ts'
 import { purge } from './purge.ts'
 import { snapshotPath } from '#snapshot/index.ts'
+import { auditPath } from '#crds/index.ts'
+import { auditEvents } from './audit.ts'
 import { snapshot } from './snapshot.ts'
 import { remoteDocument } from './remote-discovery.ts'
 import { tokenDiscovery } from './token-discovery.ts'
@@ -79,6 +81,8 @@ export async function discovery(
   if (path === '/' && info.method === 'DELETE') return purge(exchange, dependencies)
   if (path === snapshotPath && exchange.view === undefined && cluster !== undefined)
     return snapshot(exchange, cluster, dependencies)
+  if (path === auditPath && exchange.view === undefined && cluster !== undefined)
+    return auditEvents(exchange, cluster, dependencies)
   const response = await documentOf(exchange, dependencies, path)
   if (info.method !== 'GET' && /^\/(api|version)(\/|$)|^\/apis\/[^/]+\/[^/]/.test(path)) throw methodNotServed()
   return response

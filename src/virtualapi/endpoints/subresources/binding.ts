@@ -8,6 +8,7 @@ import { decodeObjectBody, objectOf, withKind } from '#virtualapi/codec/read-obj
 import type { RegistryTarget } from '#virtualapi/write/registry/write.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
+import { recordGiven } from '#virtualapi/endpoints/call/record-request.ts'
 import { requireContentType, requireNamespace } from '#virtualapi/endpoints/verbs/create.ts'
 
 const pods = { group: '', version: 'v1', resource: 'pods' }
@@ -51,13 +52,15 @@ export async function bindThroughCollection(call: EndpointCall): Promise<ApiResp
 
 /** Decodes the Binding and asks the webhooks about it. */
 async function readBinding(
-  { exchange, request, definition, fieldValidation, dependencies, target }: EndpointCall,
+  call: EndpointCall,
   podName: string,
 ): Promise<{ readonly body: KubeObject; readonly target: RegistryTarget }> {
+  const { exchange, request, definition, fieldValidation, dependencies, target } = call
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, bindings.kind)
   const expected = withKind(definition, bindings)
   const body = objectOf(decoded, { definition: expected, fieldValidation, warnings: exchange.warnings })
+  recordGiven(call, body)
   requireNamespace({ namespace: textIn((body.metadata as JsonObject)['namespace']) }, request.namespace)
   const name = podName === '' ? textIn((body.metadata as JsonObject)['name']) : podName
   const part = { operation: 'CREATE', subresource: request.subresource, name, kind: bindings } as const

@@ -18,6 +18,7 @@ import type { DeleteOptions } from '#virtualapi/write/registry/deletion.ts'
 import type { RegistryTarget } from '#virtualapi/write/registry/write.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
+import { recordGiven } from '#virtualapi/endpoints/call/record-request.ts'
 import { requireContentType, requireNamespace } from '#virtualapi/endpoints/verbs/create.ts'
 import { deleteOptionsOf } from '#virtualapi/endpoints/verbs/delete-options.ts'
 import { forwardEviction } from '#virtualapi/endpoints/forwarded/forward-pods.ts'
@@ -94,6 +95,7 @@ async function readEviction(call: EndpointCall): Promise<AdmittedEviction> {
     fieldValidation,
     warnings: exchange.warnings,
   })
+  recordGiven(call, eviction)
   const { name, namespace } = eviction.metadata
   requireNamespace(typeof namespace === 'string' ? { namespace } : {}, request.namespace)
   if (name !== request.name) throw badRequest('name in URL does not match name in Eviction object')

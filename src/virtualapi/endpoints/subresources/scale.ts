@@ -22,6 +22,7 @@ import { appliedScale, managedFieldsOfScaled } from '#virtualapi/write/registry/
 import { isTrue } from '#virtualapi/request/parse-request.ts'
 import { readConfiguration, tellDuplicates } from '#virtualapi/endpoints/verbs/apply.ts'
 import { requireSubresource, type EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
+import { recordGiven } from '#virtualapi/endpoints/call/record-request.ts'
 import { requireContentType, requireName, requireNamespace } from '#virtualapi/endpoints/verbs/create.ts'
 import { decodePatched, patchFunction } from '#virtualapi/endpoints/verbs/patch.ts'
 
@@ -85,6 +86,7 @@ async function rescaling(call: EndpointCall): Promise<Rescaling> {
     }
   }
   const { config, complaints } = readConfiguration(await exchange.request.body())
+  if (exchange.recordsRequest) exchange.requested(encodeJson(config))
   const force = isTrue(query.get('force'))
   return (scaling) => {
     const result = appliedScale({ definition, context }, scaling, cloneJson(config), { force })
@@ -115,6 +117,7 @@ async function wantedScale(call: EndpointCall): Promise<(current: KubeObject) =>
   if (exchange.info.verb === 'patch') {
     const apply = patchFunction(patchType, { ...definition, schema: definition.schema ?? {} })
     const { value, duplicates } = decodeBody(body, undefined)
+    if (exchange.recordsRequest) exchange.requested(encodeJson(value))
     const before = exchange.warnings.length
     return (current) => {
       // Drop the warnings of an earlier attempt that lost a conflict.
@@ -128,6 +131,7 @@ async function wantedScale(call: EndpointCall): Promise<(current: KubeObject) =>
     }
   }
   const scaled = requireScale(call, decodeBody(body, requireContentType(exchange.header('content-type'))))
+  recordGiven(call, scaled)
   return () => scaled
 }
 

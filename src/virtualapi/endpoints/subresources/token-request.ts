@@ -1,4 +1,5 @@
 // POST serviceaccounts/NAME/token: issues a token of the ServiceAccount (TokenRequest).
+import { decodeJwt } from 'jose'
 import type { KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { badRequest, conflict, invalid, methodNotServed, type StatusCause } from '#apimachinery/status/index.ts'
 import { timestamp } from '#async/index.ts'
@@ -9,6 +10,7 @@ import { decodeObject } from '#virtualapi/kinds/resources/object-bytes.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
+import { recordGiven } from '#virtualapi/endpoints/call/record-request.ts'
 import { requireContentType } from '#virtualapi/endpoints/verbs/create.ts'
 
 const kind = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' }
@@ -59,6 +61,8 @@ export async function requestToken(call: EndpointCall<EndpointDependencies>): Pr
     expirationSeconds: spec.expirationSeconds,
     ...bound,
   })
+  const { jti } = decodeJwt(token)
+  if (jti !== undefined) exchange.annotate('authentication.kubernetes.io/issued-credential-id', `JTI=${jti}`)
   const { now } = target.context
   const body = {
     kind: kind.kind,
@@ -96,12 +100,20 @@ async function admitted(
   return shown
 }
 
-async function readRequest({ exchange, definition, fieldValidation }: EndpointCall): Promise<KubeObject> {
+async function readRequest(call: EndpointCall): Promise<KubeObject> {
+  const { exchange, definition, fieldValidation } = call
   const contentType = requireContentType(exchange.header('content-type'))
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, kind.kind)
   const expected = withKind(definition, kind)
   const { warnings } = exchange
-  return objectOf(decoded, { definition: expected, fieldValidation, warnings })
+  const asked = objectOf(decoded, { definition: expected, fieldValidation, warnings })
+  recordGiven(
+    call,
+    exchange.recordsRequest
+      ? { ...asked, spec: specOf(asked), status: { token: '', expirationTimestamp: null } }
+      : asked,
+  )
+  return asked
 }
 
 function requireSameAccount({ name = '', namespace = '' }: ObjectMeta, url: { name: string; namespace: string }): void {

@@ -2,7 +2,7 @@
 // the fields that it no longer sets.
 import { hasLargeNumber, truncateIntegers } from '#apimachinery/schema/index.ts'
 import { goKind } from '#apimachinery/patch/index.ts'
-import { cloneJson, isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
+import { cloneJson, encodeJson, isJsonObject, type JsonObject } from '#apimachinery/meta/index.ts'
 import { badRequest, conflict, isStatusError, notFound } from '#apimachinery/status/index.ts'
 import { jsonBytes } from '#virtualapi/codec/responses.ts'
 import { decodeBody, type Decoded, type FieldValidation } from '#virtualapi/codec/read-object.ts'
@@ -18,6 +18,7 @@ import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 export async function applyObject(call: EndpointCall): Promise<ApiResponse> {
   const { definition, exchange, request, representation, dependencies, target, query } = call
   const { config, complaints } = readConfiguration(await exchange.request.body())
+  if (exchange.recordsRequest) exchange.requested(encodeJson(config))
   if (exchange.view !== undefined && isJsonObject(config['metadata']))
     dropClusterAnnotations({ metadata: config['metadata'] })
   const { subresource, name } = request

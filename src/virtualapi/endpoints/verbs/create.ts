@@ -6,6 +6,7 @@ import { jsonBytes } from '#virtualapi/codec/responses.ts'
 import { decodeObjectBody, objectOf } from '#virtualapi/codec/read-object.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'
+import { recordObject } from '#virtualapi/endpoints/call/record-request.ts'
 import { dropClusterAnnotations } from '#virtualapi/endpoints/call/cluster-annotations.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 
@@ -15,7 +16,7 @@ export async function createObject(call: EndpointCall): Promise<ApiResponse> {
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)
   const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })
   if (exchange.view !== undefined) dropClusterAnnotations(object)
-  exchange.names(object.metadata)
+  recordObject(call, object)
   requireNamespace(object.metadata, request.namespace)
   const keepUid = exchange.user.realm.kind === 'installation' && exchange.header(keepUidHeader) === 'true'
   const stored = definition.toStorage?.(object) ?? { ...object, apiVersion: definition.storageApiVersion }

@@ -2,7 +2,14 @@
 // wrong object.
 import { Buffer } from 'node:buffer'
 import { fieldInvalid, fieldNotSupported } from '#apimachinery/field/index.ts'
-import { isJsonObject, type JsonObject, type JsonValue, isExactInteger, type Int64 } from '#apimachinery/meta/index.ts'
+import {
+  encodeJson,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  isExactInteger,
+  type Int64,
+} from '#apimachinery/meta/index.ts'
 import { badRequest, invalid, type StatusCause } from '#apimachinery/status/index.ts'
 import { decodeBody } from '#virtualapi/codec/read-object.ts'
 import type { DeleteOptions } from '#virtualapi/write/registry/deletion.ts'
@@ -18,6 +25,9 @@ const policies = ['Foreground', 'Background', 'Orphan']
 export async function readDeleteOptions({ exchange, query, target }: EndpointCall): Promise<DeleteOptions> {
   const body = await exchange.request.body()
   const given = body.length > 0 ? fromBody(body, exchange.header('content-type')) : fromQuery(query)
+  // The version that kube-apiserver records of all options.
+  if (body.length > 0 && exchange.recordsRequest)
+    exchange.requested(encodeJson({ ...given, kind: 'DeleteOptions', apiVersion: 'meta.k8s.io/__internal' }))
   // `dryRun` of the query counts even if there is a body: ignoring it would delete for real.
   const asked = query.getAll('dryRun')
   const { dryRun = [] } = given

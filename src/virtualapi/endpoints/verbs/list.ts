@@ -32,7 +32,8 @@ const firstSteps: ReadonlyMap<string, string> = new Map([
 ])
 
 export async function listObjects(call: EndpointCall<EndpointDependencies>): Promise<ApiResponse> {
-  const { definition, representation, query, target } = call
+  const { definition, exchange, representation, query, target } = call
+  const recordsResponse = exchange.audit?.recordsResponse === true
   const { entries, metadata } = await readPage(call, listOptionsOf(query, 'list'))
   if (entries.length === 0 && representation.as === 'Table' && definition.info.group === 'kcp.dev')
     hintAtFirstStep(call)
@@ -41,7 +42,8 @@ export async function listObjects(call: EndpointCall<EndpointDependencies>): Pro
     now: target.context.now,
   })
   // In v1beta1, a list of metadata has its fields in another order, so it is encoded from the JSON.
-  if (representation.format === 'protobuf' && representation.version === undefined)
+  // The audit log records the list as JSON.
+  if (representation.format === 'protobuf' && representation.version === undefined && !recordsResponse)
     return protobufList(call, entries, metadata)
   const response = listResponse(view, entries, metadata)
   // An object that a webhook has converted is in memory for this response alone.

@@ -65,6 +65,7 @@ export async function patchObject(call: EndpointCall): Promise<ApiResponse> {
   if (patchType === 'apply') return applyObject(call)
   const apply = patchFunction(patchType, definition)
   const patch = readPatch(await exchange.request.body(), patchType)
+  if (exchange.recordsRequest) exchange.requested(encodeJson(patch.value))
   const before = exchange.warnings.length
   const written = await dependencies.registry.update(target, request.name, {
     subresource: request.subresource,

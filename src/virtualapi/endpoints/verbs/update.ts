@@ -4,6 +4,7 @@ import { jsonBytes } from '#virtualapi/codec/responses.ts'
 import { decodeObjectBody, objectOf } from '#virtualapi/codec/read-object.ts'
 import { viewOf } from '#virtualapi/codec/representations.ts'
 import type { ApiResponse } from '#virtualapi/request/exchange.ts'
+import { recordObject } from '#virtualapi/endpoints/call/record-request.ts'
 import { dropClusterAnnotations } from '#virtualapi/endpoints/call/cluster-annotations.ts'
 import { requireSubresource, type EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
 import { requireContentType, requireName, requireNamespace } from './create.ts'
@@ -15,7 +16,7 @@ export async function updateObject(call: EndpointCall): Promise<ApiResponse> {
   const decoded = decodeObjectBody(await exchange.request.body(), contentType, definition.info.kind)
   const object = objectOf(decoded, { definition, fieldValidation, warnings: exchange.warnings })
   if (exchange.view !== undefined) dropClusterAnnotations(object)
-  exchange.names(object.metadata)
+  recordObject(call, object)
   requireNamespace(object.metadata, request.namespace)
   requireName(object.metadata.name, request.name)
   const written = await dependencies.registry.update(target, request.name, {

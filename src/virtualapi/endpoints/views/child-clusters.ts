@@ -30,6 +30,7 @@ import { viewOf } from '#virtualapi/codec/representations.ts'
 import { jsonBytes, jsonDocument } from '#virtualapi/codec/responses.ts'
 import type { ChildClusters, EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import type { EndpointCall } from '#virtualapi/endpoints/call/endpoint-call.ts'
+import { recordGiven } from '#virtualapi/endpoints/call/record-request.ts'
 import { requireContentType, requireName } from '#virtualapi/endpoints/verbs/create.ts'
 import { readDeleteOptions } from '#virtualapi/endpoints/verbs/delete-options.ts'
 import { listOptionsOf } from '#virtualapi/endpoints/verbs/list-options.ts'
@@ -192,7 +193,7 @@ async function create(call: Call, parts: Parts): Promise<ApiResponse> {
   if (given.name === undefined && given.generateName !== undefined)
     child.metadata.name = `${given.generateName}${randomBytes(3).toString('hex')}`
   const { name } = child.metadata
-  exchange.names(child.metadata)
+  recordGiven(call, child)
   requireValid(child, call)
   for (const known of dependencies.directory.childrenOf(cluster.name))
     if (childNameOf(known) === name) throw alreadyExists(definition.info, name, { ending: known.deleting })

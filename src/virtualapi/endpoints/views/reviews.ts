@@ -1,4 +1,5 @@
 // Access reviews and identity reviews: kinds that are answered at once and never stored.
+import type { JsonObject } from '#apimachinery/meta/index.ts'
 import { methodNotServed, notAcceptable, pathNotFound } from '#apimachinery/status/index.ts'
 import { jsonDocument } from '#virtualapi/codec/responses.ts'
 import { decodeObjectBody, objectOf } from '#virtualapi/codec/read-object.ts'
@@ -8,10 +9,19 @@ import type { ResourceTarget } from '#virtualapi/request/request-info.ts'
 import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import { writeOptionsOf } from '#virtualapi/endpoints/call/write-options.ts'
+import { recordGiven } from '#virtualapi/endpoints/call/record-request.ts'
 import { requireContentType } from '#virtualapi/endpoints/verbs/create.ts'
 
 export function isReview(target: ResourceTarget): boolean {
   return target.subresource === '' && reviewOf(target) !== undefined
+}
+
+/** The status before the answer, as kube-apiserver records it. */
+function emptyStatus(kind: string): JsonObject {
+  if (kind === 'TokenReview') return { user: {} }
+  if (kind === 'SelfSubjectReview') return { userInfo: {} }
+  if (kind === 'SelfSubjectRulesReview') return { resourceRules: null, nonResourceRules: null, incomplete: false }
+  return { allowed: false }
 }
 
 /** Answers the POST of a review with the same object and its status. */
@@ -35,6 +45,7 @@ export async function createReview(
     fieldValidation: writeOptionsOf(info.query, info.verb).fieldValidation,
     warnings: exchange.warnings,
   })
+  recordGiven({ exchange }, exchange.recordsRequest ? { status: emptyStatus(definition.info.kind), ...object } : object)
   const { authorizer, tokenReviewer } = dependencies
   const now = dependencies.clock.now()
   const context = { user, cluster, namespace: target.namespace, authorizer, tokenReviewer, work, signal, now }

@@ -57,6 +57,8 @@ export interface MemoryGuardOptions {
    * counts for more. Default: the number of watches.
    */
   readonly watchUnits?: (cluster: ClusterId) => number
+  /** Memory of a logical cluster besides its objects and watches, bytes. Default: none. */
+  readonly otherBytes?: (cluster: ClusterId) => number
   /**
    * The share of its memory that the process uses, from 0 to 1. `youngBytes`: how many bytes of young objects are known
    * to be in use. Default: the used share of the heap or of the container, whichever is larger.
@@ -94,9 +96,10 @@ export class MemoryGuard implements Disposable {
     limitBytes = containerMemory(),
     endCalls = () => undefined,
     watchUnits = () => 0,
+    otherBytes = () => 0,
     ...options
   }: MemoryGuardOptions) {
-    this.#options = { ...options, usedShare, limitBytes, endCalls, watchUnits }
+    this.#options = { ...options, usedShare, limitBytes, endCalls, watchUnits, otherBytes }
     const help = 'Logical clusters that are refused lists, watches and large bodies, because memory is short'
     options.metrics.gauge({ name: 'kcp_memory_refused_clusters', help, read: () => this.#refused.size })
     this.#timer = setInterval(() => this.#look(performance.now()), lookMs).unref()
@@ -181,12 +184,13 @@ export class MemoryGuard implements Disposable {
    * the largest one.
    */
   #shed(share: number): void {
-    const { watchCache, exempt, log, watchUnits } = this.#options
+    const { watchCache, exempt, log, watchUnits, otherBytes } = this.#options
     const loads = [...watchCache.loads()].filter(({ cluster }) => cluster !== exempt)
     for (const { cluster, watches } of loads) if (watches === 0) watchCache.release(cluster)
     const ofWatches = ({ cluster, watches }: ClusterLoad): number => Math.max(watches, watchUnits(cluster)) * watchBytes
     const heavy = loads
-      .map((load) => ({ ...load, total: load.bytes + load.objects * objectBytes + ofWatches(load) }))
+      .map((load) => ({ ...load, ofObjects: load.bytes + load.objects * objectBytes, other: otherBytes(load.cluster) }))
+      .map((load) => ({ ...load, total: load.ofObjects + ofWatches(load) + load.other }))
       .filter(({ total }) => total >= minLoad)
       .sort((a, b) => b.total - a.total)
     const refused = heavy.find(({ cluster }) => !this.#refused.has(cluster))

@@ -133,6 +133,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
         view,
         mayRunPods,
         isLoopback,
+        recordsRequest: exchange.recordsRequest,
         now,
       }
       return { message: { do: 'answer', job, request: heavyRequest }, transfer: [own.buffer] }
@@ -142,6 +143,7 @@ export class OffloadThread implements Offload, AsyncDisposable {
       exchange.warnings.splice(0, exchange.warnings.length, ...outcome.warnings)
       if (outcome.named !== undefined) exchange.names(outcome.named)
       for (const [key, value] of outcome.annotations ?? []) exchange.annotate(key, value)
+      if (outcome.requested !== undefined) exchange.requested(outcome.requested)
     }
     return responseOf(outcome)
   }

@@ -33,6 +33,8 @@ export interface OffloadedRequest {
   /** Whether a member may run pods of the logical cluster. */
   readonly mayRunPods: boolean
   readonly isLoopback: boolean
+  /** Whether the audit log records the object in the request. */
+  readonly recordsRequest: boolean
   /** Wall clock in milliseconds since the epoch. */
   readonly now: number
 }
@@ -159,6 +161,8 @@ export interface Told {
   readonly named: Named | undefined
   /** Annotations for the audit line. */
   readonly annotations: ReadonlyMap<string, string> | undefined
+  /** The object in the request as JSON, if the audit log records it. */
+  readonly requested: string | undefined
 }
 
 export type JobResult =

@@ -216,6 +216,7 @@ async function answer(job: number, request: OffloadedRequest, signal: AbortSigna
     warnings: exchange.warnings,
     named: named(exchange),
     annotations: exchange.annotations,
+    requested: exchange.record?.json,
   })
   try {
     const { method, url, isLoopback } = request
@@ -245,6 +246,7 @@ function exchangeOf(request: OffloadedRequest, signal: AbortSignal): Exchange {
   })
   exchange.user = user
   exchange.cluster = cluster
+  if (request.recordsRequest) exchange.record = {}
   for (const known of [cluster, ...request.known]) know(known)
   if (request.view !== undefined) exchange.view = hearView(request.view, cluster)
   if (!request.mayRunPods) withoutMembers.add(cluster)
@@ -273,7 +275,7 @@ async function run(message: Extract<ToWorker, { do: 'answer' | 'reformat' }>): P
   let outcome: JobResult
   if (message.do === 'answer') outcome = await answer(job, message.request, life.signal)
   else {
-    const told: Told = { warnings: [], named: undefined, annotations: undefined }
+    const told: Told = { warnings: [], named: undefined, annotations: undefined, requested: undefined }
     try {
       outcome = { is: 'answer', answer: reformat(message.answer, message.form), ...told }
     } catch (error) {

@@ -1,0 +1,74 @@
+// Measures what the audit log of a logical cluster costs its users and its neighbours: without, at level Metadata and at
+// level RequestResponse, in turns within one run.
+import { sleep } from '#async/index.ts'
+import { startKcpUnderTest } from './kcp-under-test.ts'
+import { openEndpoint, type Endpoint } from './load.ts'
+import { logicalClusters } from './logical-clusters.ts'
+import type { Measurement } from './measurement.ts'
+import { median, rounded } from './statistics.ts'
+
+const levels = ['off', 'Metadata', 'RequestResponse'] as const
+type Level = (typeof levels)[number]
+
+const [rounds, requests] = [10, 150]
+const maps = '/api/v1/namespaces/default/configmaps'
+const data = { text: 'x'.repeat(2000) }
+
+/** Updates and reads of an object of 2 KB. */
+export const audit: Measurement = {
+  name: 'audit',
+  describes: 'requests of a logical cluster with spec.audit off, at Metadata, at RequestResponse; and of its neighbour',
+  async run({ signal, say }) {
+    await using kcp = await startKcpUnderTest()
+    await using root = openEndpoint(kcp.adminKubeconfig, { connections: 1 })
+    await using user = openEndpoint(await kcp.tenantKubeconfig('user'), { connections: 1 })
+    await using near = openEndpoint(await kcp.tenantKubeconfig('near'), { connections: 1 })
+    for (const tenant of [user, near])
+      await tenant.json('POST', maps, JSON.stringify({ metadata: { name: 'one' }, data }))
+    const taken = new Map<string, number[]>()
+    const note = (key: string, ms: readonly number[]): void => {
+      const known = taken.get(key) ?? []
+      known.push(...ms)
+      taken.set(key, known)
+    }
+    // The first round warms up.
+    for (let round = 0; round <= rounds; round++) {
+      for (const level of levels) {
+        await choose(root, level)
+        await sleep(200, signal)
+        const [ofUser, ofNear] = await Promise.all([timesOf(user), timesOf(near)])
+        if (round === 0) continue
+        note(`user, ${level}`, ofUser)
+        note(`neighbour, ${level}`, ofNear)
+      }
+      say(`round ${round} of ${rounds}`)
+    }
+    const numbers: Record<string, number> = {}
+    for (const who of ['user', 'neighbour'])
+      for (const level of levels) {
+        const of = (one: Level): number => median(taken.get(`${who}, ${one}`) ?? [])
+        numbers[`${who}, ${level}: median ms`] = rounded(of(level))
+        if (level !== 'off') numbers[`${who}, ${level}: ratio`] = rounded(of(level) / of('off'))
+      }
+    return numbers
+  },
+}
+
+async function choose(root: Endpoint, level: Level): Promise<void> {
+  const path = `${logicalClusters}/user`
+  const found = (await root.json('GET', path)) as { spec?: object }
+  const spec = level === 'off' ? null : { readable: true, rules: [{ level }] }
+  const { audit: _, ...rest } = { audit: undefined, ...found.spec }
+  await root.json('PUT', path, JSON.stringify({ ...found, spec: { ...rest, ...(spec && { audit: spec }) } }))
+}
+
+async function timesOf(tenant: Endpoint): Promise<number[]> {
+  const times: number[] = []
+  for (let i = 0; i < requests; i++) {
+    const began = performance.now()
+    await tenant.json('PUT', `${maps}/one`, JSON.stringify({ metadata: { name: 'one' }, data: { ...data, n: `${i}` } }))
+    await tenant.json('GET', `${maps}/one`)
+    times.push(performance.now() - began)
+  }
+  return times
+}
