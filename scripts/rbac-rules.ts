@@ -27,6 +27,7 @@ const installCrds: PolicyRule[] = [
       'volumemoves.kcp.dev',
       'snapshotstores.kcp.dev',
       'logicalclustersnapshots.kcp.dev',
+      'snapshotschedules.kcp.dev',
       'records.storage.kcp.dev',
     ],
     verbs: ['patch', 'update'],
@@ -47,10 +48,14 @@ const operator: PolicyRule[] = [
   },
   // One for each claim that moves to another member.
   { apiGroups: ['kcp.dev'], resources: ['volumemoves'], verbs: [...read, 'create', 'delete', 'patch'] },
-  { apiGroups: ['kcp.dev'], resources: ['snapshotstores'], verbs: read },
-  // Deleted when their time is over.
-  { apiGroups: ['kcp.dev'], resources: ['logicalclustersnapshots'], verbs: [...read, 'delete', 'patch'] },
-  { apiGroups: ['kcp.dev'], resources: ['snapshotstores/status', 'logicalclustersnapshots/status'], verbs: ['patch'] },
+  { apiGroups: ['kcp.dev'], resources: ['snapshotstores', 'snapshotschedules'], verbs: read },
+  // Made by schedules; deleted when their time is over.
+  { apiGroups: ['kcp.dev'], resources: ['logicalclustersnapshots'], verbs: [...read, 'create', 'delete', 'patch'] },
+  {
+    apiGroups: ['kcp.dev'],
+    resources: ['snapshotstores/status', 'logicalclustersnapshots/status', 'snapshotschedules/status'],
+    verbs: ['patch'],
+  },
   {
     apiGroups: ['kcp.dev'],
     resources: [
@@ -117,7 +122,7 @@ const apiserver: PolicyRule[] = [
   // At its start the API server waits until the host serves all kinds of ours.
   {
     apiGroups: ['kcp.dev'],
-    resources: ['adoptions', 'volumemoves', 'snapshotstores', 'logicalclustersnapshots'],
+    resources: ['adoptions', 'volumemoves', 'snapshotstores', 'logicalclustersnapshots', 'snapshotschedules'],
     verbs: ['list'],
   },
   // status.agent: certificates of the agents of members in pull mode.

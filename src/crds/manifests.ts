@@ -6,6 +6,7 @@ import { logicalClusterSnapshotKind } from './logical-cluster-snapshot.ts'
 import { memberClusterKind } from './member-cluster.ts'
 import { placementKind } from './placement.ts'
 import { recordKind } from './record.ts'
+import { snapshotScheduleKind } from './snapshot-schedule.ts'
 import { snapshotStoreKind } from './snapshot-store.ts'
 import { volumeMoveKind } from './volume-move.ts'
 
@@ -19,6 +20,7 @@ export function kcpCrds(): CustomResourceDefinition[] {
     volumeMoveKind,
     snapshotStoreKind,
     logicalClusterSnapshotKind,
+    snapshotScheduleKind,
   ].map(crdOf)
 }
 

@@ -9,7 +9,7 @@ import { reachOf, type Reach } from './rbac-reach.ts'
 
 const kinds = ['logicalclusters', 'memberclusters', 'placements']
 /** The API server only waits until the host serves these. */
-const awaited = ['adoptions', 'volumemoves', 'snapshotstores', 'logicalclustersnapshots']
+const awaited = ['adoptions', 'volumemoves', 'snapshotstores', 'logicalclustersnapshots', 'snapshotschedules']
 const allKinds = [...kinds, ...awaited]
 const read = ['get', 'list', 'watch']
 const definitions = [
@@ -50,10 +50,12 @@ const apiserver = [
 const operator = [
   ...[...kinds, 'adoptions'].flatMap((kind) => on([...read, 'patch', 'update'], `kcp.dev/${kind} in *`)),
   ...on([...read, 'create', 'delete', 'patch'], 'kcp.dev/volumemoves in *'),
-  ...on(read, 'kcp.dev/snapshotstores in *'),
-  ...on([...read, 'delete', 'patch'], 'kcp.dev/logicalclustersnapshots in *'),
+  ...['snapshotstores', 'snapshotschedules'].flatMap((kind) => on(read, `kcp.dev/${kind} in *`)),
+  ...on([...read, 'create', 'delete', 'patch'], 'kcp.dev/logicalclustersnapshots in *'),
   ...[...kinds, 'adoptions', 'volumemoves'].flatMap((kind) => on(['patch', 'update'], `kcp.dev/${kind}/status in *`)),
-  ...['snapshotstores', 'logicalclustersnapshots'].map((kind) => `patch kcp.dev/${kind}/status in *`),
+  ...['snapshotstores', 'logicalclustersnapshots', 'snapshotschedules'].map(
+    (kind) => `patch kcp.dev/${kind}/status in *`,
+  ),
   ...[...kinds.slice(0, 2), 'logicalclustersnapshots'].map((kind) => `update kcp.dev/${kind}/finalizers in *`),
   ...['', 'events.k8s.io'].flatMap((group) => on(['create', 'patch'], `${group}/events in *`)),
   'get /namespaces kcp-system in *',

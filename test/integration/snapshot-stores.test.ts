@@ -261,10 +261,93 @@ describe('a LogicalClusterSnapshot', function () {
   })
 
   it('is not served in logical clusters of tenants', async () => {
-    for (const kind of ['snapshotstores', 'logicalclustersnapshots']) {
+    for (const kind of ['snapshotstores', 'logicalclustersnapshots', 'snapshotschedules']) {
       const response = await acme.http.request('GET', `${acme.base}/apis/kcp.dev/v1alpha1/${kind}`)
       expect(response.status).to.equal(404)
     }
+  })
+
+  describe('of a SnapshotSchedule', () => {
+    const schedule = (spec: object): object => ({
+      schedule: '15 0 1 * *',
+      selector: { matchLabels: { tier: 'gold' } },
+      store: 'folder',
+      startingDeadlineSeconds: 31_536_000,
+      retention: { last: 1 },
+      ...spec,
+    })
+    const made = async (): Promise<{ name: string; phase: unknown }[]> => {
+      const path =
+        '/clusters/root/apis/kcp.dev/v1alpha1/logicalclustersnapshots?labelSelector=kcp.dev/snapshot-schedule=nightly'
+      const { items } = (await kcp.admin.http.request('GET', path)).json() as unknown as { items: object[] }
+      return items.map((one) => ({ name: String(at(one, 'metadata.name')), phase: at(one, 'status.phase') }))
+    }
+    /** Runs the schedule as if its last run had been years ago. */
+    const runNow = async (spec: object): Promise<void> => {
+      await apply('SnapshotSchedule', 'nightly', schedule({ ...spec, suspend: true }))
+      await said('snapshotschedules', 'nightly', 'Active', 'Suspended')
+      const status = JSON.stringify({ status: { lastScheduleTime: '2020-01-01T00:00:00Z' } })
+      await kcp.admin.kubectl(['patch', 'sns', 'nightly', '--subresource=status', '--type=merge', '-p', status])
+      await apply('SnapshotSchedule', 'nightly', schedule(spec))
+      await said('snapshotschedules', 'nightly', 'Active', 'Scheduled')
+    }
+    const until = async (what: string, test: (found: Awaited<ReturnType<typeof made>>) => boolean): Promise<void> => {
+      const holds = async (): Promise<boolean> => {
+        const found = await made()
+        if (!test(found)) throw new Error(JSON.stringify(found))
+        return true
+      }
+      await waitFor(holds, { what, deadlineMs: 30_000, intervalMs: 50 })
+    }
+    let first: string
+
+    it('are taken of the logical clusters that it selects, each once', async () => {
+      await kcp.admin.kubectl(['label', 'lc', 'acme', 'tier=gold'])
+      await runNow({})
+      await until('one snapshot of acme', (found) => found.length === 1 && found[0]?.phase === 'Completed')
+      first = (await made())[0]?.name ?? ''
+      expect(first).to.match(/^nightly-acme-[0-9]+$/)
+      expect(at(await get('snapshotschedules', 'nightly'), 'status')).to.deep.include({ selected: 1, skipped: 0 })
+      // A run that is repeated, as after a crash in its middle, makes no second one.
+      await runNow({})
+      expect((await made()).map(({ name }) => name)).to.deep.equal([first])
+    })
+
+    it('are deleted by its retention when a newer one is whole, and not before', async () => {
+      await apply('SnapshotStore', 'refusing', { s3: s3({ bucket: 'nothing' }) })
+      await runNow({ schedule: '16 0 * * *', store: 'refusing', deletionPolicy: 'Retain' })
+      await until('one that is not taken', (found) => found.length === 2)
+      const second = (await made()).find(({ name }) => name !== first)?.name ?? ''
+      await said('logicalclustersnapshots', second, 'Complete', 'BucketMissing')
+      expect((await made()).map(({ name }) => name)).to.include(first)
+      // While it is not taken, the next run leaves the logical cluster out.
+      await runNow({ schedule: '17 0 * * *' })
+      const { skipped } = at(await get('snapshotschedules', 'nightly'), 'status') as { skipped?: number }
+      expect([skipped, (await made()).length]).to.deep.equal([1, 2])
+      await kcp.admin.kubectl(['delete', 'lcs', second])
+      await runNow({ schedule: '18 0 * * *' })
+      await until('the newer one alone', (found) => found.length === 1 && found[0]?.phase === 'Completed')
+      expect((await made())[0]?.name).not.to.equal(first)
+    })
+
+    it('are not made up for after its deadline, and not for a time or a zone that does not exist', async () => {
+      const before = await made()
+      await runNow({ schedule: '19 0 1 * *', startingDeadlineSeconds: 10 })
+      const events = (await kcp.admin.kubectl(['describe', 'sns', 'nightly'])).stdout
+      expect(events).to.match(/RunMissed.*was missed: it is more than 10 s ago/)
+      expect(await made()).to.deep.equal(before)
+      await apply('SnapshotSchedule', 'nowhere', schedule({ timeZone: 'Mars/Olympus' }))
+      expect(await said('snapshotschedules', 'nowhere', 'Active', 'ScheduleInvalid')).to.match(/no time zone "Mars/)
+      for (const text of ['61 * * * *', '* * * *', '@every 5m', '0 3 * * funday', '*/0 * * * *', '0 0 32 * *', ''])
+        expect(await apply('SnapshotSchedule', 'bad', schedule({ schedule: text }), 'any'), text).to.match(
+          /spec.schedule/,
+        )
+      for (const text of ['@daily', '*/5 0-6,22 1,15 JAN-mar mon-Fri', '0 3 ? * 7'])
+        expect(
+          await apply('SnapshotSchedule', 'good', schedule({ schedule: text, suspend: true }), 'any'),
+          text,
+        ).to.equal('')
+    })
   })
 
   it('is whole after kill -9 in the middle of an upload, and nothing is left of that', async () => {

@@ -28,7 +28,9 @@ import {
   type OperatorController,
   placementController,
   serviceExportsController,
+  snapshotRetentionController,
   snapshotsController,
+  snapshotSchedulesController,
   snapshotStoresController,
   volumeMoveController,
   volumesController,
@@ -159,6 +161,8 @@ export function memberControllers({
     serviceExportsController(),
     snapshotStoresController(),
     snapshotsController(),
+    snapshotSchedulesController(),
+    snapshotRetentionController(),
   ]
 }
 
