@@ -27,6 +27,7 @@ import { restart } from './restart.ts'
 import { onEtcd, sideBySide } from './side-by-side.ts'
 import { sleeping } from './sleep.ts'
 import { snapshots } from './snapshots.ts'
+import { transfer } from './transfer.ts'
 import { start } from './start.ts'
 import { sync, syncMany } from './sync.ts'
 import { syncerMembers } from './syncer-members.ts'
@@ -67,6 +68,7 @@ const measurements: readonly Measurement[] = [
   snapshots,
   sleeping,
   audit,
+  transfer,
   fleet,
   syncerMembers,
   builds,

@@ -8,7 +8,7 @@ import type { OutputFormat } from './commands/output.ts'
 import { naming } from './commands/values.ts'
 import { loginCommand } from './login-command.ts'
 import { registrations } from './roles/registration.ts'
-import { backupCommand, restoreAllCommand, snapshotCommand } from './snapshot-commands.ts'
+import { backupCommand, restoreAllCommand, snapshotCommand, transferCommand } from './snapshot-commands.ts'
 import { withEtcdFlags } from './commands/etcd-flags.ts'
 import {
   adoptCommand,
@@ -72,6 +72,7 @@ export function commands(): readonly Command[] {
       snapshotCommand(),
       sleepCommand('sleep'),
       sleepCommand('wake'),
+      transferCommand(),
     ]),
     ...grouped('Members:', [
       joinCommand(),

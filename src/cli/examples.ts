@@ -35,6 +35,11 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp snapshot verify acme.kcp.tar.zst',
     'kcp snapshot restore acme.kcp.tar.zst --as acme-2',
   ],
+  transfer: [
+    'kcp transfer acme --to other/admin.kubeconfig',
+    'kcp transfer acme --to host.kubeconfig --to-context eu',
+    'kcp transfer acme --to other/admin.kubeconfig --abort',
+  ],
   backup: [
     'kcp backup -o /backup/monday',
     'kcp backup -o /backup/monday --recipient age1...',

@@ -1,6 +1,6 @@
 // The commands about snapshots and their flags. The module of a command is loaded when the command runs.
 import { Command, Option } from 'commander'
-import { loadedLate, parseCount, withInstallation } from './commands/flags.ts'
+import { loadedLate, parseCount, withInstallation, withRequired } from './commands/flags.ts'
 import { naming } from './commands/values.ts'
 import { clusterArgument } from './verbs.ts'
 
@@ -119,4 +119,23 @@ export function restoreAllCommand(): Command {
     .argument('<folder>', 'the backup, or s3://BUCKET/PREFIX')
     .addOption(identityOption())
     .action(loadedLate(() => import('./commands/restore.ts')))
+}
+
+/** `kcp transfer NAME --to FILE`. */
+export function transferCommand(): Command {
+  const to = 'admin.kubeconfig of its kcp start, beside the keys, or the kubeconfig of its host'
+  const command = withInstallation(new Command('transfer'))
+    .description('move a logical cluster to another installation while it is in use; writes wait for a moment')
+    .addArgument(clusterArgument())
+  return withRequired(command, new Option('--to <file>', `the other installation: ${to}`))
+    .option('--to-context <name>', 'context in that file (default: its current one)')
+    .option('--parent <name>', 'the LogicalCluster there that it is below (default: none)')
+    .option('--abort', 'undo a move that was broken off before its switch')
+    .option(
+      '--forward-days <days>',
+      'how long requests at the old address are passed on to the new place; 0: they get 410',
+      parseCount,
+      30,
+    )
+    .action(loadedLate(() => import('./commands/transfer.ts')))
 }

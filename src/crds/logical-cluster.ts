@@ -1,4 +1,5 @@
 // LogicalCluster: what a tenant gets. Cluster-scoped; in the host, or in logical cluster `root` without a host.
+import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { Condition, DeepReadonly, KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { podSecurityLevels, type PodSecurityLevel } from '#apimachinery/pod-security/index.ts'
 import {
@@ -156,6 +157,39 @@ export const filledAnnotation = 'kcp.dev/filled-from'
 /** Annotation of a LogicalCluster while a snapshot is put back into it: which one. Until it is gone, its users wait. */
 export const restoringAnnotation = 'kcp.dev/restoring'
 
+/** Annotation of a LogicalCluster that goes to another installation, or comes from one: JSON of TransferNote. */
+export const transferAnnotation = 'kcp.dev/transfer'
+
+/** What a LogicalCluster says of its move to or from another installation. The marks of its objects decide, not this. */
+export interface TransferNote {
+  readonly role: 'source' | 'target'
+  /** Names the move in both installations. */
+  readonly id: string
+  /** The logical cluster at the other end, for people: its name and the address of its server. */
+  readonly with: string
+  /** At the target: SHA-256 of the key that opens it. */
+  readonly keyHash?: string
+  /** At the source: the move is over. */
+  readonly moved?: true
+}
+
+/** The note; undefined if there is none, or if it cannot be read. */
+export function transferOf({
+  metadata,
+}: {
+  readonly metadata: { readonly annotations?: Readonly<Record<string, string>> }
+}): TransferNote | undefined {
+  const text = metadata.annotations?.[transferAnnotation]
+  if (text === undefined) return undefined
+  try {
+    const note = parseJsonText(text) as Partial<TransferNote> | null
+    const isWhole = typeof note?.id === 'string' && typeof note.with === 'string'
+    return isWhole && (note.role === 'source' || note.role === 'target') ? (note as TransferNote) : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** What the users of the logical cluster wait for, because its objects are not all there yet; undefined: nothing. */
 export function fillingOf({
   metadata,
@@ -168,6 +202,9 @@ export function fillingOf({
   const restored = annotations[restoringAnnotation]
   if (restored !== undefined)
     return `a snapshot is being put back into it (${restored}); if that was broken off, run the same kcp snapshot restore again`
+  const note = transferOf({ metadata })
+  if (note?.role === 'target')
+    return `it is on its way from ${note.with}; if that was broken off, run the same kcp transfer there again`
   if (spec?.source === undefined || annotations[filledAnnotation] !== undefined) return undefined
   const from = spec.source.logicalClusterRef?.name
   if (from !== undefined) return `the objects of "${from}" are being copied into it`

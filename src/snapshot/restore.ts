@@ -22,8 +22,10 @@ export const snapshotPath = '/snapshot'
 export interface ObjectsToPut {
   readonly objects?: readonly { readonly resource: string; readonly object: KubeObject }[]
   readonly deletions?: readonly ObjectPlace[]
-  /** True: an object that its kind does not allow is refused. */
-  readonly validate?: boolean
+  /** True: an object that its kind does not allow is refused. `kind`: only one whose kind is not served. */
+  readonly validate?: boolean | 'kind'
+  /** The run of `kcp transfer` that puts them: refused if another one has begun, or if the target is open. */
+  readonly run?: string
 }
 
 /** The answer to a POST. */
@@ -86,7 +88,7 @@ export async function restoreSnapshot(source: AsyncIterable<Uint8Array>, options
   const kept: Held[] = []
   const left = new Map<LeftOut, number>()
   const untouched = new Set(snapshot.manifest.initial.map(keyOf))
-  for (const held of ownersFirst(snapshot.objects)) {
+  for (const held of ownersFirst(snapshot.objects.values())) {
     const key = keyOf(held.place)
     if (without.includes(held.place.resource)) continue
     // Members know an installation by the uid of this namespace.
@@ -156,25 +158,35 @@ function newUids(snapshot: Read, now: Read, id: string): Map<string, string> {
   return uids
 }
 
-const firstResources = ['customresourcedefinitions.apiextensions.k8s.io', 'namespaces']
+/** Resources whose objects are put first; each definition in a request of its own. */
+export const firstResources = ['customresourcedefinitions.apiextensions.k8s.io', 'namespaces']
+
+/** What decides about the turn of an object. */
+interface Owned {
+  readonly place: ObjectPlace
+  readonly uid: string
+  /** Uids of its owners. */
+  readonly owners: readonly string[]
+}
 
 /** Definitions, then namespaces, then every owner before what it owns: the garbage collector finds all owners. */
-function ownersFirst(objects: ReadonlyMap<string, Held>): Held[] {
-  const byUid = new Map<string, Held>()
-  for (const held of objects.values()) byUid.set(held.uid, held)
-  const rank = ({ place }: Held): number => {
+export function ownersFirst<T extends Owned>(objects: Iterable<T>): T[] {
+  const all = [...objects]
+  const byUid = new Map<string, T>()
+  for (const held of all) byUid.set(held.uid, held)
+  const rank = ({ place }: T): number => {
     const at = firstResources.indexOf(place.resource)
     return at < 0 ? firstResources.length : at
   }
-  const sorted = [...objects.values()].sort((a, b) => rank(a) - rank(b))
-  const done = new Set<Held>()
-  const result: Held[] = []
+  const sorted = all.sort((a, b) => rank(a) - rank(b))
+  const done = new Set<T>()
+  const result: T[] = []
   // Iterative, because a chain of owners may be as long as the snapshot.
   for (const root of sorted) {
-    const stack: { held: Held; next: number }[] = [{ held: root, next: 0 }]
-    const onStack = new Set<Held>([root])
+    const stack: { held: T; next: number }[] = [{ held: root, next: 0 }]
+    const onStack = new Set<T>([root])
     while (stack.length > 0) {
-      const top = stack.at(-1) as { held: Held; next: number }
+      const top = stack.at(-1) as { held: T; next: number }
       const owner = top.held.owners[top.next++]
       if (owner === undefined) {
         stack.pop()
@@ -193,7 +205,7 @@ function ownersFirst(objects: ReadonlyMap<string, Held>): Held[] {
 }
 
 /** Bounds of one request, so that it holds up others for a few milliseconds only. */
-const [batchBytes, batchObjects] = [128 * 1024, 100]
+export const [batchBytes, batchObjects] = [128 * 1024, 100]
 
 async function putAll(
   kept: readonly Held[],

@@ -55,6 +55,8 @@ export type StoreErrorCode =
   | 'OverBudget'
   /** Too many writes wait for a slow backend; this one was not begun. */
   | 'Busy'
+  /** The objects of the logical cluster may not change, because it goes to another installation. */
+  | 'Frozen'
   | 'Closed'
   /** The backend can't be reached, or the outcome of a write is unknown even after re-reading. */
   | 'Unavailable'
@@ -96,6 +98,12 @@ export interface Waiting {
   readonly signal: AbortSignal
 }
 
+/** Options of a create. */
+export interface Creating extends Waiting {
+  /** The revision of the write is above this one. Backends whose revisions come from elsewhere leave it out of account. */
+  readonly above?: Revision
+}
+
 /** Options of an update. */
 export interface Updating extends Waiting {
   readonly ifRevision: Revision
@@ -126,7 +134,7 @@ export interface Store extends AsyncDisposable {
   /** The objects of the scope in key order, at one revision. Linearizable when `after` is absent. */
   list(scope: ListScope, options: Waiting & { limit?: number; after?: ObjectKey }): Promise<ListResult>
   /** Resolves once it is on disk. Rejects KeyExists. */
-  create(key: ObjectKey, value: Uint8Array, options: Waiting): Promise<StoredObject>
+  create(key: ObjectKey, value: Uint8Array, options: Creating): Promise<StoredObject>
   /** Resolves once it is on disk. Rejects KeyMissing, RevisionMismatch. */
   update(key: ObjectKey, value: Uint8Array, options: Updating): Promise<StoredObject>
   /** Resolves with the revision of the deletion. Rejects KeyMissing, RevisionMismatch. */

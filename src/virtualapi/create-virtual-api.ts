@@ -30,6 +30,7 @@ import type { PlainCluster } from './request/plain-cluster.ts'
 import type { ClusterFilter, ClusterOwnership } from './request/ownership.ts'
 import { defaultEventTtlMs, expireEvents } from './background/expiry/index.ts'
 import { ObjectGraph } from './background/graph/index.ts'
+import { MovedClusters } from './endpoints/forwarded/moved.ts'
 import { UnfinishedLists } from './endpoints/call/unfinished-lists.ts'
 import { WatchClock } from './endpoints/call/watch-clock.ts'
 import { tellDefinition } from './server/offload/told-definition.ts'
@@ -475,6 +476,13 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
           if (name === parent) changed()
         }),
     },
+    moved: stack.use(
+      new MovedClusters({
+        client: () => foundations.source.client,
+        objectsOf: ({ id }, signal) => watchCache.cluster(id, { signal }),
+        clock,
+      }),
+    ),
     accountTokens,
     access,
     get memberAccess() {

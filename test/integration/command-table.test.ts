@@ -87,6 +87,7 @@ const table: Readonly<Record<string, Row>> = {
     misused: [[], missing],
     completes: clusters,
   },
+  transfer: { misused: [['acme'], /required option '--to <file>' not specified/], completes: clusters },
   backup: { misused: [[], /required option '-o, --output <folder>' not specified/] },
   restore: { isLocal: true, misused: [[], missing] },
   'snapshot list': { works: [], misused: [['-o', 'xml'], /Allowed choices are table, json, yaml/] },

@@ -4,7 +4,7 @@ import { parseJsonText } from '#apimachinery/json/index.ts'
 import { clusterIdOf, isJsonObject, rootClusterName } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { createClient, type KubeClient, type Transport } from '#client/index.ts'
-import { fillingOf, logicalClusters, placements, type LogicalCluster, type Placement } from '#crds/index.ts'
+import { fillingOf, logicalClusters, placements, transferOf, type LogicalCluster, type Placement } from '#crds/index.ts'
 import { SnapshotError } from '#snapshot/index.ts'
 import { programVersion } from '#telemetry/index.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
@@ -97,7 +97,10 @@ type Saved = BackupIndex['logicalClusters'][number]
 
 async function saveAll(clusters: KubeClient, saving: Saving): Promise<{ saved: Saved[]; bytes: number }> {
   const { items } = await clusters.list<LogicalCluster>(logicalClusters, { signal: saving.signal })
-  const waiting = items.filter(({ metadata }) => metadata.deletionTimestamp === undefined).reverse()
+  // What has moved is written elsewhere; restored, it would be there twice.
+  const waiting = items
+    .filter((object) => object.metadata.deletionTimestamp === undefined && transferOf(object)?.moved !== true)
+    .reverse()
   const saved: Saved[] = []
   let bytes = 0
   let toldAt = Date.now()

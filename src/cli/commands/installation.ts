@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { rootClusterName } from '#apimachinery/meta/index.ts'
 import { childSignal } from '#async/index.ts'
 import { ExitError, UsageError } from '#cli/process/exit-error.ts'
 import { installationKeys, openHost, tryPublishedAddress } from '#cli/roles/host-installation.ts'
@@ -48,9 +49,14 @@ export async function installationOf(flags: InstallationFlags): Promise<Installa
   const file = process.env['KUBECONFIG']
   if (file === undefined)
     throw new UsageError('which installation? give --root-dir DIR (of kcp start) or --host-kubeconfig FILE')
-  // The admin's file of `kcp start` lies beside its keys.
-  const isOfStart = basename(file) === 'admin.kubeconfig' && existsSync(join(dirname(file), 'pki'))
-  return isOfStart ? { rootDir: dirname(file) } : { ...flags, hostKubeconfig: file }
+  return { ...flags, ...(await installationOfFile(file)) }
+}
+
+/** The installation that a kubeconfig leads to: the admin's of `kcp start`, which lies beside its keys, or a host's. */
+export async function installationOfFile(file: string): Promise<InstallationFlags> {
+  const mayBeOfStart = basename(file) === 'admin.kubeconfig' && existsSync(join(dirname(file), 'pki'))
+  const text = mayBeOfStart ? await readFile(file, 'utf8').catch(() => '') : ''
+  return text.includes(`/clusters/${rootClusterName}`) ? { rootDir: dirname(file) } : { hostKubeconfig: file }
 }
 
 async function openEmbedded(rootDir: string): Promise<Installation> {

@@ -4,7 +4,14 @@ import { sleep } from '#async/index.ts'
 import { clusterIdOf, rootClusterName } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { createClient, type KubeClient, type Transport } from '#client/index.ts'
-import { filledAnnotation, logicalClusters, placements, restoringAnnotation, type LogicalCluster } from '#crds/index.ts'
+import {
+  filledAnnotation,
+  logicalClusters,
+  placements,
+  restoringAnnotation,
+  transferAnnotation,
+  type LogicalCluster,
+} from '#crds/index.ts'
 import {
   decrypted,
   readWhole,
@@ -131,7 +138,9 @@ async function restoreOne(saved: Saved, present: LogicalCluster | undefined, res
 async function makeCluster(saved: LogicalCluster, { index, installation, transport, keepsIds, signal }: Restoring) {
   const { apiVersion, kind, metadata, spec } = saved
   const { name, uid = '', creationTimestamp = '', labels } = metadata
-  const annotations = { ...metadata.annotations, [restoringAnnotation]: describe(index) }
+  // A move to or from another installation is not taken up again.
+  const { [transferAnnotation]: _move, ...others } = metadata.annotations ?? {}
+  const annotations = { ...others, [restoringAnnotation]: describe(index) }
   // It would be filled from its source again.
   const { source: _source, ...rest } = spec ?? {}
   const object: LogicalCluster = {
@@ -160,7 +169,7 @@ async function makeCluster(saved: LogicalCluster, { index, installation, transpo
 }
 
 /** Waits until the server knows the logical cluster. */
-async function whenServed(client: KubeClient, signal: AbortSignal): Promise<void> {
+export async function whenServed(client: KubeClient, signal: AbortSignal): Promise<void> {
   for (let attempt = 0; ; attempt++) {
     const found = await client.raw('/api/v1/namespaces/default', { signal }).catch((error: unknown) => {
       if (isStatusError(error, 'NotFound') && attempt < 200) return undefined

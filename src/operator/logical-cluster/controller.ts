@@ -1,5 +1,6 @@
 // The controller of LogicalClusters: from creation to Ready, and from deletion until nothing is left.
 import { clusterIdOf } from '#apimachinery/meta/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { systemClock, timestamp, type Clock } from '#async/index.ts'
 import type { DeepReadonly, Informer, KubeClient } from '#client/index.ts'
 import {
@@ -11,13 +12,25 @@ import {
   logicalClusterSnapshots,
   memberClusters,
   snapshotStores,
+  systemNamespace,
+  transferAnnotation,
+  transferOf,
   type LogicalCluster,
   type LogicalClusterSnapshot,
   type LogicalClusterStatus,
   type SnapshotStore,
 } from '#crds/index.ts'
 import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '#reconcile/index.ts'
-import { restoreSnapshot, SnapshotError, snapshotPath, tarType, type Restored } from '#snapshot/index.ts'
+import {
+  restoreSnapshot,
+  SnapshotError,
+  snapshotPath,
+  tarType,
+  transferPath,
+  transferSecretName,
+  type Restored,
+  type TransferState,
+} from '#snapshot/index.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
 import { recordEvent, type EventText } from '#operator/framework/record-event.ts'
 import { ResilientOperator } from '#operator/framework/resilient-operator.ts'
@@ -33,6 +46,11 @@ import { contentRetrySeconds, plan, type Observed } from './plan.ts'
  * Probes that may fail before the status says so: the API server can learn of a new logical cluster later than we do.
  */
 const unreportedProbeFailures = 4
+
+const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
+
+/** Seconds between two looks at a logical cluster that comes from another installation. */
+const arrivalRetrySeconds = 2
 
 /** Rounds of observe, plan and apply in one reconcile. The longest plan needs four; more would be an endless loop. */
 const maxRounds = 5
@@ -114,6 +132,8 @@ class LogicalClusterOperator extends ResilientOperator {
         } else if (step.do === 'fill') {
           observed = { ...observed, filled: await this.#fill(object, virtual, signal) }
           planAgain = observed.filled?.ok === false
+        } else if (step.do === 'askArrived') {
+          if (!(await this.#hasArrived(object, virtual, signal))) result = { requeueAfterSeconds: arrivalRetrySeconds }
         } else if (step.do === 'inspectContent') {
           const hasMembers = this.#dependencies.memberCount() > 0
           observed = {
@@ -133,6 +153,7 @@ class LogicalClusterOperator extends ResilientOperator {
           result = { requeueAfterSeconds: contentRetrySeconds(object, this.#dependencies.clock.now()) }
         } else {
           if (step.do === 'setStatus') await this.#tellOfLimits(object, step.status, signal)
+          if (step.do === 'purgeAndRelease') await this.#forgetMove(object, signal)
           const { held = [], orphaned = [] } = observed.content ?? {}
           await apply(
             step,
@@ -203,6 +224,33 @@ class LogicalClusterOperator extends ResilientOperator {
     if (store === undefined) throw new SnapshotError(`its SnapshotStore "${snapshot.spec.store}" does not exist`)
     const access = { clusters, ...(directory !== undefined && { directory }) }
     return await withSnapshot(snapshot, store, access, { use: put, signal })
+  }
+
+  /**
+   * Whether all of it has come from another installation, whose users the server lets in from then on. Notes that on
+   * the object, which brings the next reconcile: its workloads are placed.
+   */
+  async #hasArrived(object: DeepReadonly<LogicalCluster>, virtual: KubeClient, signal: AbortSignal): Promise<boolean> {
+    const { name, uid } = object.metadata
+    const note = transferOf(object)
+    const state = await virtual.raw(transferPath, { signal }).catch((error: unknown) => {
+      // The server does not know it yet, or does not answer: the next look tells.
+      if (isStatusError(error)) return undefined
+      throw error
+    })
+    const { phase, id } = (state ?? {}) as Partial<TransferState>
+    if (note === undefined || phase !== 'Open' || id !== note.id) return false
+    const metadata = { uid, annotations: { [transferAnnotation]: null } }
+    await this.#context.clusters.patch(logicalClusters, { name }, 'merge', { metadata }, { signal })
+    await this.#event(object, { type: 'Normal', reason: 'Arrived', message: `it has come from ${note.with}` }, signal)
+    return true
+  }
+
+  /** Deletes the credential for the new place of a logical cluster that has moved. */
+  async #forgetMove(object: DeepReadonly<LogicalCluster>, signal: AbortSignal): Promise<void> {
+    if (transferOf(object)?.role !== 'source') return
+    const ref = { namespace: systemNamespace, name: transferSecretName(object.metadata.name) }
+    await this.#context.clusters.delete(secrets, ref, { signal }).catch(tolerate('NotFound'))
   }
 
   /** The place in the tree of logical clusters. */

@@ -6,6 +6,7 @@ import {
   contentFinalizer,
   fillingOf,
   restoringAnnotation,
+  transferOf,
   withinLimits,
   type LogicalCluster,
   type LogicalClusterStatus,
@@ -49,6 +50,8 @@ type Step =
   | { readonly do: 'probe' }
   /** Put the objects of spec.source into it and note that, then plan again. */
   | { readonly do: 'fill' }
+  /** Ask whether all of it has come from another installation; note that, or ask again later. */
+  | { readonly do: 'askArrived' }
   /** Find the content that is left, then plan again. */
   | { readonly do: 'inspectContent' }
   /** Write and delete Secrets as spec.kubeconfigs says, then plan again. */
@@ -76,6 +79,8 @@ function planReady(observed: Observed): Step[] {
   if (nameError !== undefined)
     return statusStep(observed, [{ type: 'Ready', status: 'False', reason: 'NameNotAllowed', message: nameError }])
   const steps: Step[] = hasFinalizer(object) ? [] : [{ do: 'addFinalizer' }]
+  const note = transferOf(object)
+  if (note?.role === 'source' && note.moved === true) return [...steps, ...planMoved(observed, note.with)]
   const filling = fillingOf(object)
   if (filling !== undefined) return [...steps, ...planFilling(observed, filling)]
   const ready = object.status?.conditions?.find(({ type }) => type === 'Ready')
@@ -103,13 +108,24 @@ function planFilling(observed: Observed, filling: string): Step[] {
   const isCopy = (logicalClusterRef ?? snapshot) !== undefined
   const isOurs = isCopy && object.metadata.annotations?.[restoringAnnotation] === undefined
   const message = filled?.ok === false ? `it cannot be filled: ${filled.message}` : filling
-  const reason = filled?.ok === false ? 'SourceNotCopied' : 'Filling'
+  const isArriving = transferOf(object)?.role === 'target'
+  const reason = filled?.ok === false ? 'SourceNotCopied' : isArriving ? 'Arriving' : 'Filling'
   const status = statusStep(observed, [
     { type: 'Ready', status: 'False', reason, message },
     ...parentCondition(observed),
   ])
   // What is being copied is told before it begins, if it takes long enough for anybody to see it.
+  if (isArriving) return [...status, { do: 'askArrived' }]
   return isOurs && filled === undefined ? [{ do: 'fill' }] : status
+}
+
+/** Its users are at another installation; what is here is what it was then. */
+function planMoved(observed: Observed, place: string): Step[] {
+  const message = `it has moved to ${place}; delete it here when nobody uses its old address any more`
+  return statusStep(observed, [
+    { type: 'Ready', status: 'False', reason: 'Moved', message },
+    ...parentCondition(observed),
+  ])
 }
 
 /** Condition ParentValid of a logical cluster that names a parent. */

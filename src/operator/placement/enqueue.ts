@@ -8,6 +8,8 @@ import {
   isPlaceable,
   matches,
   placedOnAnnotation,
+  transferOf,
+  type LogicalCluster,
   type Placement,
   type VolumeMove,
   volumeConsentAnnotation,
@@ -98,10 +100,11 @@ export function enqueueChanges(inputs: PlacementInputs, enqueue: (key: string) =
       const isMoved = before?.spec?.parentRef?.name !== after?.spec?.parentRef?.name
       const isRelabelled = JSON.stringify(before?.metadata.labels) !== JSON.stringify(after?.metadata.labels)
       const isLimited = placedLimitsOf(before) !== placedLimitsOf(after)
+      const isOpened = before !== undefined && isArriving(before) && after !== undefined && !isArriving(after)
       if (asleepMessage(before?.status?.sleep) !== asleepMessage(after?.status?.sleep))
         enqueueAll(inputs.workloadKeysInCluster(key))
       if (before === undefined && !isLimited) enqueueAll(inputs.workloadKeysInCluster(key))
-      else if (isMoved || isRelabelled || isLimited)
+      else if (isMoved || isRelabelled || isLimited || isOpened)
         for (const name of inputs.subtreeOf(key)) enqueueAll(inputs.workloadKeysInCluster(name))
     }),
   ]
@@ -117,6 +120,11 @@ const woken = 16
 function toldOf(move: DeepReadonly<VolumeMove> | undefined): string {
   const { phase, summary, conditions = [] } = move?.status ?? {}
   return JSON.stringify([phase, summary, conditions.find(({ type }) => type === 'Progressing')])
+}
+
+/** True while a logical cluster comes from another installation: what it runs still runs there. */
+export function isArriving(cluster: DeepReadonly<LogicalCluster>): boolean {
+  return transferOf(cluster)?.role === 'target'
 }
 
 /** Whether an admin's Placement selects this logical cluster. */

@@ -31,6 +31,7 @@ import {
   type VolumesSeen,
 } from '#placement/index.ts'
 import { copySeen, selects } from './copy-seen.ts'
+import { isArriving } from './enqueue.ts'
 import type { PlacementInputs } from './placement-inputs.ts'
 import { parseWorkloadKey, workloadKey, type WorkloadRef } from './workload-key.ts'
 
@@ -171,7 +172,7 @@ function choiceFor(
   nowMs: number,
 ): Choice | undefined {
   const owner = inputs.clusters.store.get(cluster)
-  if (owner === undefined) return undefined
+  if (owner === undefined || isArriving(owner)) return undefined
   const key = workloadKey(kind, objectKey)
   const rebalancing = inputs.rebalancing.get(key)
   const candidates = candidatesFor(owner, { workload, key }, inputs, nowMs)

@@ -34,7 +34,7 @@ export interface PackedDeletion {
 }
 
 export type WriteCall =
-  | { readonly do: 'create'; readonly key: ObjectKey; readonly value: Slice }
+  | { readonly do: 'create'; readonly key: ObjectKey; readonly value: Slice; readonly above?: number }
   | { readonly do: 'update'; readonly key: ObjectKey; readonly value: Slice; readonly ifRevision: number }
   | { readonly do: 'delete'; readonly key: ObjectKey; readonly ifRevision: number }
   | { readonly do: 'deleteSome'; readonly cluster: ClusterId; readonly limit: number }

@@ -4,6 +4,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import {
   StoreError,
+  type Creating,
   type ListResult,
   type ListScope,
   type ObjectKey,
@@ -127,9 +128,10 @@ class SqliteStore implements Store {
     })
   }
 
-  async create(key: ObjectKey, value: Uint8Array, { signal }: Waiting): Promise<StoredObject> {
+  async create(key: ObjectKey, value: Uint8Array, { signal, above }: Creating): Promise<StoredObject> {
     this.#checkSize(key, value)
-    return this.#put(signal, key, value, (slice) => ({ do: 'create', key, value: slice }))
+    const more = above === undefined ? {} : { above }
+    return this.#put(signal, key, value, (slice) => ({ do: 'create', key, value: slice, ...more }))
   }
 
   async update(

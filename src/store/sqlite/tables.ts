@@ -98,7 +98,7 @@ export class Tables {
   write(call: WriteCall, values: Values, packer: Packer): DatabaseAnswer {
     switch (call.do) {
       case 'create':
-        return this.#create(call.key, valueAt(values, call.value))
+        return this.#create(call.key, valueAt(values, call.value), call.above)
       case 'update':
         return this.#update(call.key, valueAt(values, call.value), call.ifRevision)
       case 'delete':
@@ -124,8 +124,8 @@ export class Tables {
     }
   }
 
-  #create(key: ObjectKey, value: Uint8Array): DatabaseAnswer {
-    const revision = this.#now.revision + 1
+  #create(key: ObjectKey, value: Uint8Array, above = 0): DatabaseAnswer {
+    const revision = Math.max(this.#now.revision, above) + 1
     const { changes } = this.#sql(
       `INSERT INTO objects (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
     ).run(...keyOf(key), revision, revision, this.#atRest(key, value))

@@ -1,8 +1,10 @@
 // The objects of one logical cluster in memory.
+import { abortable } from '#async/index.ts'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import {
   isStoreError,
   StoreError,
+  type Creating,
   type ObjectKey,
   type Store,
   type StoredObject,
@@ -13,14 +15,16 @@ import {
 import { type BaseEntries, isTombstone, tombstoneValue } from './base-entries.ts'
 import { Dependents } from './dependents.ts'
 import type { EntryMemory } from './entry-memory.ts'
-import type {
-  BaseLayer,
-  ClusterObjects,
-  Entry,
-  CacheEvent,
-  WatchCacheOptions,
-  CacheWatch,
-  WatchScope,
+import {
+  markResource,
+  type BaseLayer,
+  type ClusterObjects,
+  type Entry,
+  type CacheEvent,
+  type MarkName,
+  type WatchCacheOptions,
+  type CacheWatch,
+  type WatchScope,
 } from './watch-cache.ts'
 import { mergeByKey, rewind } from './lists.ts'
 import { ResourceTable } from './resource-table.ts'
@@ -66,6 +70,11 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   #ended = false
   #unloaded = false
   #watches = 0
+  /** Writes that are under way. */
+  #changes = 0
+  #isFreezing = false
+  /** Called when no write is under way any more. */
+  #settled: (() => void) | undefined
   #size = 0
   #bytes = 0
   readonly #account: QuotaAccount
@@ -136,7 +145,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
   listAt(scope: WatchScope, at: Revision): readonly Entry[] | undefined {
     const current = this.list(scope)
     const window = this.#tables.get(scope.resource)?.window
-    if (at < (window?.floor ?? this.#loadedAt)) return undefined
+    if (at < (window?.floor ?? this.#loadedAt) || at < (this.mark('resumed')?.revision ?? 0)) return undefined
     return rewind(current, window?.after(at) ?? [], scope)
   }
 
@@ -181,7 +190,8 @@ export class ClusterState implements ClusterObjects, WatcherHome {
 
   *written(): Iterable<readonly [resource: string, entries: readonly Entry[]]> {
     this.#check()
-    for (const { resource, entries, size } of this.#tables.values()) if (size > 0) yield [resource, entries]
+    for (const { resource, entries, size } of this.#tables.values())
+      if (size > 0 && resource !== markResource) yield [resource, entries]
   }
 
   hidden(resource: string): readonly Pick<ObjectKey, 'namespace' | 'name'>[] {
@@ -201,14 +211,14 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     this.#check()
     const found = new Set<string>()
     for (const table of this.#tables.values()) if (table.size > 0) found.add(table.resource)
+    found.delete(markResource)
     for (const resource of this.#core.base.resources) if (this.count({ resource }) > 0) found.add(resource)
     return [...found].sort()
   }
 
-  async create(key: LocalKey, value: Uint8Array, options: Waiting): Promise<Entry> {
-    this.#check()
+  create(key: LocalKey, value: Uint8Array, options: Waiting): Promise<Entry> {
     const growth = { bytes: value.length, creates: true, resource: key.resource }
-    return this.#account.admit(this, growth, () => this.#create(key, value, options))
+    return this.#changing(() => this.#account.admit(this, growth, () => this.#create(key, value, options)))
   }
 
   async #create(key: LocalKey, value: Uint8Array, options: Waiting): Promise<Entry> {
@@ -223,16 +233,19 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     return this.#written(await this.#core.store.create(full, value, options), options)
   }
 
-  async update(key: LocalKey, value: Uint8Array, options: Updating): Promise<Entry> {
+  update(key: LocalKey, value: Uint8Array, options: Updating): Promise<Entry> {
     const before = this.#tables.get(key.resource)?.get(key.namespace, key.name)
     const creates = before === undefined
     const growth = { bytes: value.length - (before?.size ?? 0), creates, resource: key.resource }
-    return this.#account.admit(this, growth, async () =>
-      this.#written(await this.#replace(key, value, options), options),
-    )
+    const replace = async (): Promise<Entry> => this.#written(await this.#replace(key, value, options), options)
+    return this.#changing(() => this.#account.admit(this, growth, replace))
   }
 
-  async delete(key: LocalKey, options: Waiting & { ifRevision: Revision }): Promise<Entry> {
+  delete(key: LocalKey, options: Waiting & { ifRevision: Revision }): Promise<Entry> {
+    return this.#changing(() => this.#delete(key, options))
+  }
+
+  async #delete(key: LocalKey, options: Waiting & { ifRevision: Revision }): Promise<Entry> {
     const last = this.get(key.resource, key.namespace, key.name)
     const full = this.#fullKey(key)
     // Deleting an override would uncover the base layer's object: a tombstone hides it.
@@ -249,9 +262,72 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     throw new StoreError('Unavailable', `${text(key)} was deleted, but its last state is not known here`)
   }
 
+  mark(name: MarkName): Entry | undefined {
+    return this.#tables.get(markResource)?.get('', name)
+  }
+
+  async setMark(name: MarkName, value: Uint8Array, options: Creating): Promise<Entry> {
+    this.#check()
+    return this.#written(await this.#core.store.create(this.#markKey(name), value, options), options)
+  }
+
+  async replaceMark(name: MarkName, value: Uint8Array, options: Updating): Promise<Entry> {
+    this.#check()
+    return this.#written(await this.#core.store.update(this.#markKey(name), value, options), options)
+  }
+
+  async removeMark(name: MarkName, options: Waiting & { ifRevision: Revision }): Promise<void> {
+    this.#check()
+    await this.#core.reached(await this.#core.store.delete(this.#markKey(name), options), options)
+  }
+
+  async freeze(value: Uint8Array, options: Waiting): Promise<Entry> {
+    this.#requireThawed()
+    this.#isFreezing = true
+    try {
+      if (this.#changes > 0) {
+        const { promise, resolve } = Promise.withResolvers<undefined>()
+        this.#settled = () => resolve(undefined)
+        await abortable(promise, options.signal)
+      }
+      return await this.setMark('frozen', value, options)
+    } finally {
+      this.#isFreezing = false
+      this.#settled = undefined
+    }
+  }
+
+  expireWatches(): void {
+    const error = new StoreError('Compacted', `logical cluster "${this.cluster}" has moved`)
+    for (const table of this.#tables.values()) for (const watcher of [...table.watchers]) watcher.fail(error)
+  }
+
+  #markKey(name: MarkName): ObjectKey {
+    return this.#fullKey({ resource: markResource, namespace: '', name })
+  }
+
+  /** Runs a write, for which `freeze` waits. Rejects Frozen instead if there may be none. */
+  async #changing<T>(write: () => Promise<T>): Promise<T> {
+    this.#check()
+    this.#requireThawed()
+    this.#changes++
+    try {
+      return await write()
+    } finally {
+      if (--this.#changes === 0) this.#settled?.()
+    }
+  }
+
+  #requireThawed(): void {
+    if (this.#isFreezing || this.mark('frozen') !== undefined)
+      throw new StoreError('Frozen', 'the logical cluster is being moved to another installation')
+  }
+
   async watch(scope: WatchScope, options: { since: Revision; signal: AbortSignal }): Promise<CacheWatch> {
     this.#check()
     const { since } = options
+    if (since < (this.mark('resumed')?.revision ?? 0) || this.mark('moved') !== undefined)
+      throw new StoreError('Compacted', `revision ${since} is of another installation`)
     // The earlier owner may have shown revisions after `since` that are lost: the changes since then are unknown.
     if (since < this.#loadedAt && this.#core.store.mayLoseRenewals?.(scope.resource) === true)
       throw new StoreError('Compacted', `renewals after revision ${since} may be lost`)

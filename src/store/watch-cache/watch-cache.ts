@@ -3,7 +3,7 @@
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import type { Packing } from './entry-memory.ts'
 import type { QuotaAccount } from '#store/quota-account.ts'
-import type { ListScope, ObjectKey, Updating, Waiting } from '#store/store.ts'
+import type { Creating, ListScope, ObjectKey, Updating, Waiting } from '#store/store.ts'
 
 /** An object in memory. Immutable; shared by lists and watch events. */
 export interface Entry {
@@ -91,6 +91,10 @@ export interface WatchCacheOptions {
   readonly watcherBufferBytes?: number
 }
 
+export type MarkName = 'frozen' | 'moved' | 'receiving' | 'resumed'
+/** The resource of marks in keys. No catalog has it. */
+export const markResource = 'marks.kcp.dev'
+
 export interface WatchScope {
   readonly resource: string
   /** Absent: all namespaces. */
@@ -158,7 +162,7 @@ export interface ClusterObjects {
    * number.
    */
   blockers(ownerUid: string): Iterable<Pick<ObjectKey, 'resource' | 'namespace'>>
-  /** The objects written here, by resource; without unchanged objects of the base layer. */
+  /** The objects written here, by resource; without unchanged objects of the base layer, and without marks. */
   written(): Iterable<readonly [resource: string, entries: readonly Entry[]]>
   /** Objects of the base layer that were deleted here and not created again. */
   hidden(resource: string): readonly Pick<ObjectKey, 'namespace' | 'name'>[]
@@ -173,6 +177,24 @@ export interface ClusterObjects {
   create(key: Omit<ObjectKey, 'cluster'>, value: Uint8Array, options: Waiting): Promise<Entry>
   update(key: Omit<ObjectKey, 'cluster'>, value: Uint8Array, options: Updating): Promise<Entry>
   delete(key: Omit<ObjectKey, 'cluster'>, options: Waiting & { ifRevision: Revision }): Promise<Entry>
+  /**
+   * A mark of the logical cluster: an object beside its objects that no API shows. While there is a mark `frozen`, every
+   * write rejects Frozen; while there is a mark `moved`, every watch rejects Compacted; no watch resumes from before the
+   * mark `resumed`.
+   */
+  mark(name: MarkName): Entry | undefined
+  /** Makes a mark. `above`: see Creating. Rejects KeyExists. */
+  setMark(name: MarkName, value: Uint8Array, options: Creating): Promise<Entry>
+  /** Replaces a mark. Rejects KeyMissing, RevisionMismatch. */
+  replaceMark(name: MarkName, value: Uint8Array, options: Updating): Promise<Entry>
+  removeMark(name: MarkName, options: Waiting & { ifRevision: Revision }): Promise<void>
+  /**
+   * Makes the mark `frozen`, after the writes that are under way: none is acknowledged with a later revision. New writes
+   * are refused from the call on.
+   */
+  freeze(value: Uint8Array, options: Waiting): Promise<Entry>
+  /** Ends all its watches with Compacted: their readers list again. */
+  expireWatches(): void
   /**
    * Changes after `since`, from the window or else from the store. Throws StoreError Compacted when too old. A `since`
    * in the future waits. The signal applies to the opening; an open watch ends when it is disposed.

@@ -71,6 +71,7 @@ const partSubresources = new Set(['status', 'finalize', 'approval', 'resize', 'e
 
 export async function dispatch(exchange: Exchange, dependencies: EndpointDependencies): Promise<ApiResponse> {
   const { target, cluster } = exchange.info
+  if (exchange.move === 'left') return dependencies.moved.answer(exchange)
   if (exchange.info.member !== undefined) return passToMember(exchange, dependencies)
   if (target.kind === 'path') return discovery(exchange, dependencies, target.path)
   if (isAccessRequest(target) && issuesAccess(exchange, dependencies))

@@ -239,6 +239,11 @@ export class Exchange {
   scope: ReadonlySet<ClusterId> | undefined
   /** The permission to answer for a logical cluster; undefined where no other process shares the logical clusters. */
   tenure: { readonly cluster: ClusterId; readonly of: Tenure } | undefined
+  /**
+   * `left`: the logical cluster has moved to another installation, which answers. `arrived`: it has come from one, and
+   * all its objects are there. Undefined for all others.
+   */
+  move: 'left' | 'arrived' | undefined
   /** The process that answers instead of this one. */
   forwardTo: Peer | undefined
 

@@ -1,7 +1,7 @@
 // The directory of logical clusters: name, id, and the facts that the server needs to answer a request for each.
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import type { PodSecurityLevel } from '#apimachinery/pod-security/index.ts'
-import type { ClusterAudit, JwtIssuer } from '#crds/index.ts'
+import type { ClusterAudit, JwtIssuer, TransferNote } from '#crds/index.ts'
 
 /** An RBAC Subject of the host, as in spec.owners. */
 export interface OwnerSubject {
@@ -60,6 +60,8 @@ export interface LogicalCluster {
   readonly deleting: boolean
   /** What it still waits for before its users may see it, because objects of another one are put into it; absent: nothing. */
   readonly filling?: string
+  /** Its move to or from another installation; absent: there is none, and there was none. */
+  readonly transfer?: TransferNote
   /** The level of the Pod Security Standards that pods must keep. Default baseline. */
   readonly podSecurity?: PodSecurityLevel
   /** Name of the parent (spec.parentRef), whether it exists or not; absent: it has none. */

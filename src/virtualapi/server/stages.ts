@@ -17,11 +17,12 @@ import type { Exchange, RequestSession } from '#virtualapi/request/exchange.ts'
 import { longSelector, unitsOfSelector } from '#virtualapi/flowcontrol/selector-units.ts'
 import { RequestAudit } from '#virtualapi/request/request-audit.ts'
 import { auditPath } from '#crds/index.ts'
-import { snapshotPath } from '#snapshot/index.ts'
+import { snapshotPath, transferObjectsPath, transferPath } from '#snapshot/index.ts'
 import { isAccessRequest } from '#virtualapi/endpoints/documents/access-token.ts'
 import { authenticateForMember, enterMember } from './enter-member.ts'
 import { enterView } from './enter-view.ts'
 import { flowHeaders } from './flow-headers.ts'
+import { followMove } from './follow-move.ts'
 import { impersonated, impersonationForbidden, wantedIdentity } from './impersonate.ts'
 import { own, requireTenure } from './own.ts'
 import type { ServerDependencies } from './dependencies.ts'
@@ -39,6 +40,7 @@ export const stages: readonly Stage[] = [
   beginAudit,
   applyLimits,
   awaitTurn,
+  followMove,
   impersonate,
   authorize,
   answer,
@@ -183,7 +185,10 @@ export function isLongRunning({ verb, target, method, query }: RequestInfo): boo
   if (verb === 'watch') return true
   if (target.kind === 'path')
     return (
-      method === 'GET' && (target.path === snapshotPath || (target.path === auditPath && isTrue(query.get('follow'))))
+      method === 'GET' &&
+      (target.path === snapshotPath ||
+        target.path === transferObjectsPath ||
+        (target.path === auditPath && isTrue(query.get('follow'))))
     )
   return ['log', 'exec', 'attach', 'portforward', 'proxy'].includes(target.subresource)
 }
@@ -339,6 +344,7 @@ function awaitTurn(exchange: Exchange, { loopShare, passMonitor }: ServerDepende
 
 function impersonate(exchange: Exchange, dependencies: ServerDependencies): Promise<void> | undefined {
   const { info, request } = exchange
+  if (exchange.move === 'left') return undefined
   const wanted = info.entryPoint === 'loopback' ? undefined : wantedIdentity(request.rawHeaders)
   return wanted === undefined ? undefined : takeIdentity(exchange, wanted, dependencies)
 }
@@ -371,6 +377,8 @@ export function authorize(exchange: Exchange, dependencies: ServerDependencies):
   const { info, user, cluster } = exchange
   const { authorizer } = dependencies
   if (info.member !== undefined) return enterMember(exchange, info.member, dependencies)
+  // The new place decides.
+  if (exchange.move === 'left') return undefined
   const attributes = attributesOf(info)
   // The host has authorized this by the same attributes.
   if (info.cluster.kind === 'none' && isAccessRequest(info.target) && isOfHost(user)) {
@@ -415,11 +423,16 @@ function obey(decision: Decision, attributes: Attributes, exchange: Exchange, de
     throw forbiddenError(user, attributes, [decision.reason, hintOf(exchange)].filter(Boolean).join(': '))
   // The logical cluster does not exist, and the client is allowed to know that.
   if (cluster === undefined && info.cluster.kind === 'one') throw pathNotFound()
-  if (cluster?.filling !== undefined && user.realm.kind !== 'installation')
+  if (cluster?.filling !== undefined && user.realm.kind !== 'installation' && !mayEnterEarly(exchange))
     throw serviceUnavailable(`logical cluster "${cluster.name}" is not whole yet: ${cluster.filling}`)
   // Only what a user may do counts: nobody else keeps a logical cluster awake, or wakes it.
   if (cluster?.sleep !== undefined) dependencies.activity.note(cluster, info, user)
   nameFlow(exchange, attributes, dependencies)
+}
+
+/** True if the objects are there although the LogicalCluster does not say so yet, and for the word that they are. */
+function mayEnterEarly({ move, info: { target, method } }: Exchange): boolean {
+  return move === 'arrived' || (method === 'POST' && target.kind === 'path' && target.path === transferPath)
 }
 
 /**

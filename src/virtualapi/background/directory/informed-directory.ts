@@ -18,6 +18,8 @@ import {
   sleepStepMs,
   type ClusterSleep,
   type ClusterSleepStatus,
+  transferAnnotation,
+  transferOf,
   type LogicalCluster as LogicalClusterObject,
 } from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
@@ -258,9 +260,11 @@ function sleepingSince({ asleepSince = '', reason = '' }: ClusterSleepStatus): C
   return { asleepSince, reason }
 }
 
-/** The annotations that say whether its objects are all there; undefined if it has none. */
+const readAnnotations = [filledAnnotation, restoringAnnotation, transferAnnotation]
+
+/** The annotations that say whether its objects are all there and here; undefined if it has none. */
 function fillingAnnotations(annotations: Readonly<Record<string, string>> = {}): Record<string, string> | undefined {
-  const found = Object.entries(annotations).filter(([key]) => key === filledAnnotation || key === restoringAnnotation)
+  const found = Object.entries(annotations).filter(([key]) => readAnnotations.includes(key))
   return found.length === 0 ? undefined : Object.fromEntries(found)
 }
 
@@ -281,6 +285,7 @@ function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalCluster
   const access = object.spec?.access?.serviceAccountRef
   const issuers = object.spec?.authentication?.jwt
   const filling = fillingOf(object)
+  const transfer = transferOf(object)
   return {
     name,
     id: clusterIdOf(uid),
@@ -297,6 +302,7 @@ function logicalClusterOf(name: ClusterName, object: DeepReadonly<LogicalCluster
     ...(access && { access: { namespace: access.namespace, name: access.name } }),
     ...(filling !== undefined && { filling }),
     ...(object.spec?.audit !== undefined && { audit: object.spec.audit }),
+    ...(transfer !== undefined && { transfer }),
     ...(issuers !== undefined && issuers.length > 0 && { authentication: issuers }),
     ...(object.spec?.sleep && { sleep: sleepRules(object.spec.sleep, object.status?.sleep) }),
     ...placeInTree(object.spec),

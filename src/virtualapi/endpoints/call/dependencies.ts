@@ -21,7 +21,7 @@ import type { AllocationFor } from '#virtualapi/kinds/resources/allocation.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { Conversions } from '#virtualapi/write/conversion/conversions.ts'
 import type { ReadableForm } from '#virtualapi/codec/responses.ts'
-import type { BytesResponse, Exchange } from '#virtualapi/request/exchange.ts'
+import type { ApiResponse, BytesResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { Deliveries } from '#virtualapi/flowcontrol/deliveries.ts'
 import type { MemberMetrics } from '#virtualapi/outbound/members/member-metrics.ts'
 import type { PodConnector } from '#virtualapi/outbound/members/pod-connector.ts'
@@ -60,6 +60,8 @@ export interface EndpointDependencies extends ObjectDependencies {
   readonly aggregation: Aggregation
   /** The LogicalClusters of the installation, for their parents. */
   readonly children: ChildClusters
+  /** Logical clusters that have moved to other installations. */
+  readonly moved: MovedPlaces
   readonly tokenReviewer: TokenReviewer | undefined
   readonly accountTokens: ServiceAccountTokens
   /** Tokens for others to use members and logical clusters. */
@@ -84,6 +86,16 @@ export interface EndpointDependencies extends ObjectDependencies {
 export interface FollowedFleet extends Fleet {
   /** Calls `changed` after changes of the fleet, at most once a second, until the returned function is called. */
   onChange(changed: () => void): () => void
+}
+
+/** Logical clusters that have moved to other installations. */
+export interface MovedPlaces {
+  /** Ends what is open in a logical cluster that has moved. */
+  leave(objects: ClusterObjects, signal: AbortSignal): Promise<void>
+  /** Tells its new place that the move is over; false if that does not answer now. */
+  tryOpen(cluster: LogicalCluster, signal: AbortSignal): Promise<boolean>
+  /** The answer of its new place. */
+  answer(exchange: Exchange): Promise<ApiResponse>
 }
 
 /** The API servers that APIServices lead to. */

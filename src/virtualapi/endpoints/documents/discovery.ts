@@ -44,9 +44,10 @@ import { clusterMetrics } from './cluster-metrics.ts'
 import { health } from './health.ts'
 import { openApiV2 } from './openapi-v2.ts'
 import { purge } from './purge.ts'
-import { snapshotPath } from '#snapshot/index.ts'
+import { isTransferPath, snapshotPath } from '#snapshot/index.ts'
 import { auditPath } from '#crds/index.ts'
 import { auditEvents } from './audit.ts'
+import { transfer } from './transfer.ts'
 import { snapshot } from './snapshot.ts'
 import { remoteDocument } from './remote-discovery.ts'
 import { tokenDiscovery } from './token-discovery.ts'
@@ -83,6 +84,8 @@ export async function discovery(
     return snapshot(exchange, cluster, dependencies)
   if (path === auditPath && exchange.view === undefined && cluster !== undefined)
     return auditEvents(exchange, cluster, dependencies)
+  if (isTransferPath(path) && exchange.view === undefined && cluster !== undefined)
+    return transfer(exchange, cluster, dependencies)
   const response = await documentOf(exchange, dependencies, path)
   if (info.method !== 'GET' && /^\/(api|version)(\/|$)|^\/apis\/[^/]+\/[^/]/.test(path)) throw methodNotServed()
   return response

@@ -9,6 +9,7 @@ import { programVersion } from '#telemetry/index.ts'
 import { decodeBody } from '#virtualapi/codec/read-object.ts'
 import { jsonDocument } from '#virtualapi/codec/responses.ts'
 import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
+import { requireReceiving } from '#virtualapi/endpoints/forwarded/transfer-marks.ts'
 import { encodeObject, stampRevision } from '#virtualapi/kinds/resources/object-bytes.ts'
 import { metaCauses } from '#virtualapi/kinds/resources/object-meta.ts'
 import type { RequestContext } from '#virtualapi/kinds/resources/resource-definition.ts'
@@ -91,7 +92,10 @@ function placeOf({ key: { resource, namespace, name } }: Entry): ObjectPlace {
 }
 
 /** The stored resources that the logical cluster serves, each once. */
-function servedResources(objects: ClusterObjects, catalog: EndpointDependencies['catalog']): ReadonlySet<string> {
+export function servedResources(
+  objects: ClusterObjects,
+  catalog: EndpointDependencies['catalog'],
+): ReadonlySet<string> {
   return new Set(catalog.all(objects).map(groupResourceText))
 }
 
@@ -112,10 +116,13 @@ async function putObjects(
       'only admins of the installation restore snapshots: kcp snapshot restore',
     )
   const { value } = decodeBody(await exchange.request.body(), undefined)
-  const { objects: items, deletions, validate } = bodyOf(value)
+  const { objects: items, deletions, validate, run } = bodyOf(value)
   const objects = await dependencies.watchCache.cluster(cluster.id, { signal })
+  if (run !== undefined) requireReceiving(cluster, objects, run)
   await dependencies.catalog.load(objects, signal)
-  if (validate) for (const item of items) requireValid(item, objects, { exchange, cluster, dependencies })
+  if (validate !== false)
+    for (const item of items)
+      requireValid(item, objects, { exchange, cluster, dependencies, kindOnly: validate === 'kind' })
   const counts = { created: 0, updated: 0, unchanged: 0, deleted: 0 }
   const put = async ({ resource, object }: Item): Promise<void> => {
     counts[await putObject(objects, resource, object, signal)]++
@@ -127,9 +134,9 @@ async function putObjects(
 
 type Item = NonNullable<ObjectsToPut['objects']>[number]
 
-function bodyOf(value: unknown): { objects: readonly Item[]; deletions: readonly ObjectPlace[]; validate: boolean } {
+function bodyOf(value: unknown): Required<Omit<ObjectsToPut, 'run'>> & Pick<ObjectsToPut, 'run'> {
   if (!isJsonObject(value)) throw badRequest('the body must be a JSON object')
-  const { objects = [], deletions = [], validate } = value
+  const { objects = [], deletions = [], validate = false, run } = value
   if (!Array.isArray(objects) || !objects.every(isItem))
     throw badRequest(
       'objects must be a list of {resource, object}, and each object has a kind, an apiVersion, a name and a uid',
@@ -139,7 +146,8 @@ function bodyOf(value: unknown): { objects: readonly Item[]; deletions: readonly
   return {
     objects: objects as unknown as readonly Item[],
     deletions: deletions as unknown as readonly ObjectPlace[],
-    validate: validate === true,
+    validate: validate === true || validate === 'kind' ? validate : false,
+    ...(typeof run === 'string' && { run }),
   }
 }
 
@@ -163,13 +171,15 @@ interface Validating {
   readonly exchange: Exchange
   readonly cluster: LogicalCluster
   readonly dependencies: EndpointDependencies
+  /** True: only the kind must be served. */
+  readonly kindOnly: boolean
 }
 
 /** Throws 422 for an object that its kind does not allow, or of a kind that the logical cluster does not serve. */
 function requireValid(
   { resource: text, object }: Item,
   objects: ClusterObjects,
-  { exchange, cluster, dependencies: { catalog, clock, allocationFor } }: Validating,
+  { exchange, cluster, dependencies: { catalog, clock, allocationFor }, kindOnly }: Validating,
 ): void {
   const [resource, group] = splitOnce(text)
   const { apiVersion, kind, metadata } = object
@@ -188,6 +198,7 @@ function requireValid(
         message: `Invalid value: ${JSON.stringify(apiVersion)}: ${kind} of ${text} is not served in this logical cluster`,
       },
     ])
+  if (kindOnly) return
   const context: RequestContext = {
     cluster,
     objects,

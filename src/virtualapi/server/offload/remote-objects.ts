@@ -117,6 +117,24 @@ export class RemoteObjects implements ClusterObjects {
   resources(): never {
     throw notOnWorker()
   }
+  mark(): never {
+    throw notOnWorker()
+  }
+  setMark(): Promise<Entry> {
+    return Promise.reject(notOnWorker())
+  }
+  replaceMark(): Promise<Entry> {
+    return Promise.reject(notOnWorker())
+  }
+  removeMark(): Promise<void> {
+    return Promise.reject(notOnWorker())
+  }
+  freeze(): Promise<Entry> {
+    return Promise.reject(notOnWorker())
+  }
+  expireWatches(): never {
+    throw notOnWorker()
+  }
   watch(): Promise<CacheWatch> {
     return Promise.reject(notOnWorker())
   }

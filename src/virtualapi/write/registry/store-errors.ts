@@ -38,6 +38,8 @@ export function fromStoreError(error: unknown, gr: GroupResource, name: string):
       )
     case 'Busy':
       return tooManyRequests(`${error.message}, please try again later`)
+    case 'Frozen':
+      return serviceUnavailable(`${error.message}; please try again in a moment`, error)
     case 'Closed':
     case 'Unavailable':
     case 'Compacted':
