@@ -84,8 +84,8 @@ function stateOf(objects: ClusterObjects): TransferState {
   const frozen = frozenMark(objects)
   if (frozen !== undefined) return { phase: frozen.committed === true ? 'Moved' : 'Closed', id: frozen.id, revision }
   const [resumed, receiving] = [markOf(objects, 'resumed'), markOf(objects, 'receiving')]
-  if (receiving !== undefined) return { phase: 'Receiving', id: receiving.id, revision }
-  return resumed === undefined ? { phase: 'None', revision } : { phase: 'Open', id: resumed.id, revision }
+  if (resumed !== undefined) return { phase: 'Open', id: resumed.id, revision }
+  return receiving === undefined ? { phase: 'None', revision } : { phase: 'Receiving', id: receiving.id, revision }
 }
 
 interface Moving {
@@ -179,9 +179,15 @@ async function open(
     throw forbidden(logicalClusterResource, cluster.name, 'this is not the key of the move')
   const receiving = objects.mark('receiving')
   if (receiving === undefined) throw refusal(cluster, 'no objects have arrived')
-  // From here on no objects are put, and after the next mark users are let in.
-  await objects.setMark('resumed', markValue('resumed', { id }), { above: above as Revision, signal })
-  await objects.removeMark('receiving', { ifRevision: receiving.revision, signal })
+  // From here on users are let in, and no objects are put. The source may say it twice at the same time.
+  await objects
+    .setMark('resumed', markValue('resumed', { id }), { above: above as Revision, signal })
+    .catch((error: unknown) => {
+      if (!isStoreError(error, 'KeyExists')) throw error
+    })
+  await objects.removeMark('receiving', { ifRevision: receiving.revision, signal }).catch((error: unknown) => {
+    if (!isStoreError(error, 'KeyMissing')) throw error
+  })
 }
 
 async function close(

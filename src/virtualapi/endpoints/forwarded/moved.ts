@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http'
 import { LRUCache } from 'lru-cache'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { gone, serviceUnavailable, unauthorized } from '#apimachinery/status/index.ts'
-import type { Clock } from '#async/index.ts'
+import { abortable, type Clock } from '#async/index.ts'
 import { createClient, httpTransport, type KubeClient, type Transport, type TransportResponse } from '#client/index.ts'
 import { systemNamespace } from '#crds/index.ts'
 import { transferPath, transferSecretName, type TransferSecret, type TransferState } from '#snapshot/index.ts'
@@ -45,6 +45,8 @@ interface Place {
   /** The logical cluster at the target, as its admin; undefined: requests are not passed on. */
   readonly transport: Transport | undefined
   isOpen: boolean
+  /** The request to it that is under way. */
+  opening?: Promise<void>
 }
 
 export class MovedClusters implements AsyncDisposable {
@@ -73,7 +75,7 @@ export class MovedClusters implements AsyncDisposable {
   /** Opens the target; false if it does not answer now. The next request asks it again. */
   async tryOpen(cluster: LogicalCluster, signal: AbortSignal): Promise<boolean> {
     try {
-      await this.#open(cluster, await this.#placeOf(cluster, signal), AbortSignal.timeout(openWithinMs))
+      await this.#open(cluster, await this.#placeOf(cluster, signal), signal)
       return true
     } catch {
       signal.throwIfAborted()
@@ -143,12 +145,19 @@ export class MovedClusters implements AsyncDisposable {
     return { id, secret, agent, transport, isOpen: false }
   }
 
-  /** Tells the target that the move is over. */
+  /** Tells the target that the move is over, once. */
   async #open(cluster: LogicalCluster, place: Place, signal: AbortSignal): Promise<void> {
-    if (place.isOpen || place.transport === undefined) return
+    const { transport } = place
+    if (place.isOpen || transport === undefined) return
+    place.opening ??= this.#tell(cluster, place, transport).finally(() => delete place.opening)
+    await abortable(place.opening, signal)
+  }
+
+  async #tell(cluster: LogicalCluster, place: Place, transport: Transport): Promise<void> {
+    const signal = AbortSignal.timeout(openWithinMs)
     const { above } = frozenMark(await this.#options.objectsOf(cluster, signal)) ?? {}
     const body = { do: 'open', id: place.id, key: place.secret.key, above: above ?? 0 }
-    const client = createClient(place.transport, { basePath: new URL(place.secret.server).pathname })
+    const client = createClient(transport, { basePath: new URL(place.secret.server).pathname })
     const { phase } = (await client.raw(transferPath, { method: 'POST', body, signal })) as TransferState
     if (phase !== 'Open') throw serviceUnavailable(`${place.secret.server} is not open yet`)
     place.isOpen = true

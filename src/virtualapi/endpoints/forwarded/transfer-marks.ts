@@ -51,7 +51,7 @@ export async function thaw(objects: ClusterObjects, signal: AbortSignal): Promis
 
 /** Throws 409 at a target whose objects come from another run of the command, or do not come any more. */
 export function requireReceiving({ name }: LogicalCluster, objects: ClusterObjects, run: string): void {
-  if (markOf(objects, 'receiving')?.run === run) return
+  if (markOf(objects, 'receiving')?.run === run && objects.mark('resumed') === undefined) return
   const message = 'it does not take objects from this run of kcp transfer: another run goes on, or it is open'
   throw conflict({ group: 'kcp.dev', resource: 'logicalclusters' }, name, message)
 }
