@@ -103,6 +103,12 @@ const lines: readonly Line[] = [
       of(numbers, 'edit at the top until it counts in a leaf, slowest ms') <= 100,
   },
   {
+    row: 'sleep',
+    what: '1,000 logical clusters with a Deployment each, asleep: memory of kcp (awake), CPU of kcp a second, pods in the member; waking: answer to the first write, p50 and p99; from it to Available, p50',
+    show: (numbers) =>
+      `${of(numbers, 'MiB of kcp, all asleep')} (${of(numbers, 'MiB of kcp, all awake')}) MiB, ${of(numbers, 'CPU ms of kcp a second, all asleep')} ms, ${of(numbers, 'pods in the member, all asleep')}; ${of(numbers, 'waking: answer to the first write p50 ms')} and ${of(numbers, 'waking: answer to the first write p99 ms')} ms; ${of(numbers, 'waking: first write to Available p50 ms')} ms`,
+  },
+  {
     row: 'exports',
     what: '10,000 consumers of an export: bound to served, p50 / p99; live heap of a binding beyond an object of its size; list of 100,000 objects through the view against all logical clusters; write to event through the view against that, p99',
     show: (numbers) =>

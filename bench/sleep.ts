@@ -18,8 +18,8 @@ import { isAvailable, webDeployment } from './web-deployment.ts'
 const count = 1000
 /** How many of them are woken one by one. */
 const woken = 50
-/** Of 110 pods each: more than the pods of all. */
-const nodes = 12
+/** Of 110 pods each: a Deployment of one pod needs room for two, one of them during a rollout. */
+const nodes = 24
 const clients = 8
 const deadlineMs = 600_000
 const merge = 'application/merge-patch+json'
@@ -60,6 +60,7 @@ export const sleeping: Measurement = {
     }
     const until = (what: string, wanted: number): Promise<unknown> =>
       waitFor(async () => (await ofTenants()) === wanted, { what, deadlineMs, intervalMs: 500 })
+    say('all are applied')
     await until('all pods', count)
     await inParallel(names, clients, (name) => available(alice, name))
     const pids = withChildren(kcp.pid)
