@@ -32,7 +32,9 @@ describe('a logical cluster that moves to another installation', function () {
     return file
   }
   const readyReason = async ({ admin }: KcpInstance, name: string): Promise<unknown> => {
-    const object = (await admin.http.request('GET', `${logicalClusters}/${name}`)).json()
+    // A new connection: the server closes those that were idle while a command ran.
+    await using client = openRawClient({ kubeconfig: admin.kubeconfig })
+    const object = (await client.request('GET', `${logicalClusters}/${name}`)).json()
     const conditions = at(object, 'status.conditions') as { type: string; reason: string }[] | undefined
     return conditions?.find(({ type }) => type === 'Ready')?.reason
   }
@@ -276,7 +278,8 @@ describe('a logical cluster that moves to another installation', function () {
 
     for (const tenant of [large, sharing]) {
       expect((await put(tenant, 'goes-on')).status).to.equal(201)
-      expect((await target.admin.http.request('GET', `${logicalClusters}/${tenant.name}`)).status).to.equal(404)
+      await using there = openRawClient({ kubeconfig: target.admin.kubeconfig })
+      expect((await there.request('GET', `${logicalClusters}/${tenant.name}`)).status).to.equal(404)
       expect(await readyReason(source, tenant.name)).to.equal('Served')
     }
   })
