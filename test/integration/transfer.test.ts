@@ -256,19 +256,19 @@ describe('a logical cluster that moves to another installation', function () {
   it('is refused without any change if it cannot go', async () => {
     await target.tenant('taken')
     await source.tenant('taken')
+    const large = await source.tenant('large')
+    const sharing = await source.tenant('sharing')
     expect((await transfer('taken')).stderr).to.match(/has a LogicalCluster "taken" already/)
     expect((await transfer('nobody')).stderr).to.match(/there is no LogicalCluster "nobody"/)
     const here = ['transfer', 'taken', '--root-dir', source.rootDir, '--to', join(source.rootDir, 'admin.kubeconfig')]
     expect((await runKcp(here, { expectCode: 'any' })).stderr).to.match(/is the installation that "taken" is in/)
 
-    const large = await source.tenant('large')
     const text = 'x'.repeat(900_000)
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f'])
       await large.http.request('POST', `${large.base}${configMaps}`, { body: { metadata: { name }, data: { text } } })
     const tooLarge = await transfer('large')
     expect(tooLarge.stderr).to.match(/"large" was not moved, and nothing has changed: .*exceeded quota/s)
 
-    const sharing = await source.tenant('sharing')
     const shared = await sharing.http.request('POST', `${sharing.base}/apis/apis.kcp.io/v1alpha1/apiexports`, {
       body: { apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIExport', metadata: { name: 'db' }, spec: {} },
     })
