@@ -1,5 +1,5 @@
-// Measures exec, logs and port-forward through a logical cluster beside the same at the kube-apiserver of the member,
-// by turns.
+// Compares exec, logs and port-forward through a logical cluster with the same at the member's own kube-apiserver, in
+// alternating rounds.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { get } from 'node:http'
@@ -22,7 +22,7 @@ const lineIntervalMs = 20
 const stalled = 20
 const stalledMs = 10_000
 
-/** `KUBECTL_*_WEBSOCKETS`, by the name of the protocol. */
+/** The value of kubectl's variables `KUBECTL_*_WEBSOCKETS` that makes it use the protocol. */
 const protocols = { WebSocket: 'true', SPDY: 'false' } as const
 type Protocol = keyof typeof protocols
 
@@ -88,12 +88,12 @@ class Bench {
     }
   }
 
-  /** What kubectl prints, counted by `wc`. */
+  /** Streams the output of kubectl to a local `wc`, which counts the bytes. */
   reading(args: readonly string[], protocol: Protocol): Stream {
     return (way) => this.#piped(way, protocol, '"$@" | wc -c', [...podArguments(args, way)])
   }
 
-  /** The standard input of a command in the pod, which counts it. */
+  /** Streams zeros to the standard input of `wc` in the pod, which counts the bytes. */
   writing(protocol: Protocol): Stream {
     const script = `head -c ${streamMiB * MiB} /dev/zero | "$@"`
     const args = ['exec', '-i', '-c', 'tools', '--', 'wc', '-c']
@@ -115,7 +115,7 @@ class Bench {
     return (performance.now() - began) / 1000
   }
 
-  /** A file that the pod serves over HTTP. */
+  /** Downloads a file that the pod serves over HTTP, through a forwarded port. */
   forwarding(protocol: Protocol): Stream {
     return async (way) => {
       const { kubectl } = await ensurePrograms(['kubectl'])
@@ -146,7 +146,10 @@ class Bench {
     return latencies('exec of true', elapsed)
   }
 
-  /** From the write of a line in the container to its arrival, at both clients of the same log. */
+  /**
+   * Measures the time from sending a line to the container, which writes it to its log, until the line arrives at the
+   * two clients that follow the log.
+   */
   async followed(): Promise<Numbers> {
     const { ways } = this.#lab
     const life = new AbortController()

@@ -1,4 +1,5 @@
-// Explanations of objects for people, in terminals and in browsers: nothing of Node, at run time only apimachinery.
+// Explains objects to people, in terminals and in browsers. Because of the browsers, it uses nothing of Node and, at
+// run time, imports only apimachinery.
 export type { Finding, FindingState, SeenObject, Subject } from './finding.ts'
 export { ageText } from './age-text.ts'
 export { explainObject } from './explain-object.ts'

@@ -1,4 +1,5 @@
-// The gateway of a member: passes connections of pods here to Services of other members, and theirs to Services here.
+// The gateway of a member: passes connections of the member's pods to Services in other members, and connections from
+// other members to Services in this one.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { abortable, sleep, systemClock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
@@ -38,15 +39,16 @@ export interface Gateway extends AsyncDisposable {
   readonly port: number | undefined
   readonly healthPort: number
   /**
-   * Reports that the gateway is not ready, still takes new connections for `leaveMs`, until the nodes know that, and
-   * then none. Resolves when the open connections have ended, or were reset after `graceMs`.
+   * Reports that the gateway is not ready. For `leaveMs` it still takes new connections, because the nodes need time to
+   * learn that it is not ready; after that it takes none. Resolves when the open connections have ended, or were reset
+   * after `graceMs`.
    */
   drain(times: { readonly leaveMs: number; readonly graceMs: number }): Promise<void>
 }
 
 const sweepMs = 60_000
 const findMs = 5000
-/** Milliseconds between two checks, at the start, whether all listeners listen. */
+/** While the gateway starts: milliseconds between two checks whether it is ready. */
 const readyCheckMs = 50
 
 /** Starts the gateway. Rejects if the health port cannot be used. */

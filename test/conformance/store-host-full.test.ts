@@ -47,8 +47,8 @@ describe('objects as Records in a host that is full', function () {
     expect(String(refusal)).to.contain('the host takes no more objects')
 
     const { items } = await store.list({ cluster: of }, { signal })
-    // etcd applies the write with which it notices that its space is used up, and answers it with the refusal: that one
-    // object may exist.
+    // When a write makes etcd notice that its space is used up, etcd applies this write, but refuses it in the answer:
+    // so this one object may exist.
     const acknowledged = new Set(made.map(({ revision }) => revision))
     const others = items.filter(({ revision }) => !acknowledged.has(revision)).map((object) => object.key.name)
     expect(items.length - others.length).to.equal(made.length)

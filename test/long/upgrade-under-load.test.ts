@@ -11,7 +11,7 @@ import { needsNodes, runCommand } from '#test/support/index.ts'
 const seconds = Number(process.env['KCP_STEADY_SECONDS'] ?? 150)
 const upgrades = Number(process.env['KCP_TEST_UPGRADES'] ?? 2)
 
-/** Of scenario `steady`. */
+/** The number of writers in scenario `steady`; each writes a ConfigMap of its own. */
 const writers = 20
 
 /** What scenario `steady` of test/clients/go prints. */
@@ -52,7 +52,7 @@ describe('helm upgrade, uninstall and install under load', function () {
     const [{ code, stdout, stderr }] = await Promise.all([client, disturb()])
     const result = JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Steady
     console.log(`      ${JSON.stringify(result)}`)
-    // It exits with 1 for what is in `gaps` too.
+    // The client also exits with 1 if there are `gaps`.
     if (result.gaps.length === 0) expect(code, stderr.slice(-2000)).to.equal(0)
     expect(result.lost).to.deep.equal([])
     return result
@@ -84,9 +84,9 @@ describe('helm upgrade, uninstall and install under load', function () {
       await timed('uninstall', () => chart.helm(['uninstall', 'kcp', '--wait']))
       await timed('install', () => chart.install('install'))
     })
-    // While it is away, there is nobody to answer.
+    // No server answers between uninstall and install.
     expect(Object.keys(result.errors)).not.to.deep.equal([])
-    // Of what changed before the watch went on, it shows the last state: for each writer one state may be missed.
+    // The watch shows only the last state of what changed while it was cut: it may miss one state of each writer.
     expect(result.gaps.length).to.be.at.most(writers)
   })
 })

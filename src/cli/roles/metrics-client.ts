@@ -23,9 +23,9 @@ export interface MetricsClient {
 }
 
 /**
- * Keeps the Secret: `tls.crt`, `tls.key`, and `ca.crt` for our serving certificate. Several replicas may do so at the
- * same time: if another one was first, the renewal rejects with Conflict or AlreadyExists and finds a fresh Secret when
- * it is called again.
+ * Keeps the Secret up to date: `tls.crt`, `tls.key`, and `ca.crt`, which verifies our serving certificate. Several
+ * replicas may do so at the same time: if another one was first, the renewal rejects with Conflict or AlreadyExists and
+ * finds a fresh Secret when it is called again.
  */
 export function metricsClientRenewal({ client, name, pki, tellExpiry, signal }: MetricsClient): Renewal {
   return {

@@ -90,7 +90,8 @@ function checked(name: string, result: unknown): number {
   return Number(result)
 }
 
-// Texts for the calls, ended by NUL. Calls do not overlap: all of them block.
+// Buffers for the NUL-terminated strings that calls take. Every call can reuse them: the calls block, so they never
+// overlap.
 const scratch = [Buffer.alloc(66_000), Buffer.alloc(66_000), Buffer.alloc(512)] as const
 
 function text(bytes: Buffer, room: 0 | 1 | 2 = 0): Buffer {
@@ -101,7 +102,7 @@ function text(bytes: Buffer, room: 0 | 1 | 2 = 0): Buffer {
   return to
 }
 
-/** The path in /proc by which calls without a variant for descriptors reach an open file, or a name in an open folder. */
+/** The path in /proc of an open file, or of a name in an open folder: for calls that take a path and no descriptor. */
 function procText(fd: number, name: Buffer | undefined, room: 0 | 1): Buffer {
   const to = scratch[room]
   const length = to.write(name === undefined ? `/proc/self/fd/${fd}` : `/proc/self/fd/${fd}/`, 'latin1')
@@ -178,7 +179,7 @@ export function makeLinkAt(folder: number, name: Buffer, target: Buffer): void {
   checked('symlink', calls.symlinkat(text(target, 1), folder, text(name)))
 }
 
-/** A further name of an inode. A symbolic link is not followed: it gets the further name itself. */
+/** Makes a hard link. If `name` is a symbolic link, the new name is one of the symbolic link, not of its target. */
 export function linkAt(from: number, name: Buffer, folder: number, newName: Buffer): void {
   checked('link', calls.linkat(from, text(name), folder, text(newName, 1), 0))
 }
@@ -244,7 +245,10 @@ export function getAttribute(fd: number, name: Buffer | undefined, attribute: Bu
   return Buffer.from(valueBuffer.subarray(0, length))
 }
 
-/** The calls that do not follow links stop at an entry of /proc/self/fd; its trailing `/.` leads through for folders. */
+/**
+ * The path in /proc for the calls that do not follow links. /proc/self/fd/N is itself a link, so the path of an open
+ * folder ends in `/.`, which leads through the link.
+ */
 function attributePath(fd: number, name: Buffer | undefined): Buffer {
   return procText(fd, name ?? dot, 0)
 }
@@ -281,7 +285,7 @@ export function punchHoleAt(fd: number, offset: number, length: number): void {
   checked('fallocate', calls.fallocate(fd, punchHole | keepSize, offset, length))
 }
 
-/** Writes everything of the file system to disk. It may take minutes, so that it runs on a thread of koffi. */
+/** Writes everything of the file system to disk. It may take minutes, so it runs on a thread of koffi. */
 export function syncFileSystem(fd: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const settle = (error: Error | null, result: number): void => {

@@ -1,6 +1,6 @@
 // The target's side of a round: makes the volume equal to the source, in place. Running it again after any interruption
-// converges, because each step compares before it changes. All names are opened below the folder that they are in, and no
-// link is followed, so that nothing outside of the volume is touched.
+// converges, because each step compares before it changes. All names are opened below the folder that they are in, and
+// no link is followed, so that nothing outside of the volume is touched.
 import { MoverError, protocolVersion, type RoundOptions, type RoundResult } from '#mover/contract/index.ts'
 import { contentDigest } from '#mover/files/content.ts'
 import { FolderCache } from '#mover/files/folder-cache.ts'
@@ -50,11 +50,11 @@ export interface TargetSessionOptions {
   readonly round: RoundOptions
 }
 
-/** Passes that compare, until one finds nothing to repair. */
+/** The most passes that compare; the first one that finds nothing to repair is the last. */
 const maxComparisons = 3
 /** The time of a file that is not complete, so that the next pass copies it again. */
 const unsettledTime = { seconds: 0, nanoseconds: 999_999_999 }
-/** Below this, an error for lack of space means that the volume is full. */
+/** If the volume has fewer free bytes than this, an ENOSPC for metadata means that the volume is full. */
 const fullBytes = 1 << 20
 
 /** Runs a round. Rejects with MoverError; `frames` is ended by the caller. */
@@ -314,7 +314,7 @@ class TargetSession {
     if (pass.isComparing) pass.addEntry(pass.folder.path, entry, undefined)
   }
 
-  /** Opens a folder. Without rights to all files, a folder may first need rights for its owner. */
+  /** Opens a folder. If this process is not root, it may first have to give the folder's owner the rights to it. */
   #openFolder(parent: TargetFolder, name: Buffer): number {
     const open = (): number => openAt(parent.fd, name, openFlags.directory)
     if (process.geteuid?.() === 0) return open()
@@ -367,7 +367,7 @@ class TargetSession {
     this.#counts.repairs += removed
   }
 
-  /** Makes a name in a folder equal to an entry that is no folder. */
+  /** Makes a name in a folder equal to an entry of the source: one of any kind but a folder. */
   async #place(placed: Placed): Promise<void> {
     const { pass, folder, entry, path } = placed
     const first = entry.link === 0 ? undefined : pass.links.get(entry.link)
@@ -387,13 +387,13 @@ class TargetSession {
     this.#placeNode(placed, found)
   }
 
-  /** Makes a name a further name of a file that this pass has placed before. */
+  /** Makes a name a hard link to a file that this pass has placed before. */
   #placeLink({ pass, folder, entry, path }: Placed, first: Buffer): void {
     const names = namesOf(first)
     const firstName = names.pop() as Buffer
     const firstFolder = this.#folders.open(names)
     const wanted = tryStatAt(firstFolder, firstName)
-    // The first name was not kept, for example because devices are not.
+    // The file was not made under its first name, for example because this process may not make devices.
     if (wanted === undefined) {
       this.#losses.add(printable(path), 'hard link')
       return
@@ -446,7 +446,10 @@ class TargetSession {
     }
   }
 
-  /** Opens a file of the user that this process has, even if its mode does not let its owner read. */
+  /**
+   * Opens a file for reading, even if its mode does not let its owner read it: this process, which runs as the owner,
+   * then changes the mode until the file is open.
+   */
   #openToRead(folder: TargetFolder, name: Buffer, { mode }: Stat): number {
     const open = (): number => openAt(folder.fd, name, openFlags.read | openFlags.nonBlocking)
     try {
@@ -490,7 +493,7 @@ class TargetSession {
     this.#finishFolder(pass, folder)
   }
 
-  /** What it means that a file did not come as it was. */
+  /** Counts a file whose content did not arrive completely; throws MoverError in a final round. */
   #settle(path: Buffer, state: Received['state']): void {
     if (state === 'complete') return
     const where = printable(path)

@@ -1,4 +1,4 @@
-// Facts about pods and numbers that several controllers need.
+// Functions about pods, numbers and conditions that several controllers need.
 import type { Condition, IntOrPercent, Pod } from './objects.ts'
 
 export function isReady({ status }: Pod): boolean {
@@ -50,7 +50,7 @@ export function numberOf(value: IntOrPercent | undefined, total: number, round: 
 
 type Written = Omit<Condition, 'lastTransitionTime'>
 
-/** The conditions with this one; its time of transition stays while its status does. */
+/** The conditions with `next` added, or replaced by type. lastTransitionTime changes only if the status changes. */
 export function withCondition(conditions: readonly Condition[] = [], next: Written, now: string): Condition[] {
   const before = conditions.find(({ type }) => type === next.type)
   const since = before?.status === next.status ? (before.lastTransitionTime ?? now) : now

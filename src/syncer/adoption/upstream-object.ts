@@ -1,4 +1,4 @@
-// The object of a logical cluster that is made of a running object of a member: what its owner wrote, without what
+// Makes the object for a logical cluster from a running object of a member: keeps what the owner wrote, and drops what
 // servers and controllers have set.
 import { cloneJson, isJsonObject, type JsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import {

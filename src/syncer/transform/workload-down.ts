@@ -62,14 +62,15 @@ export function workloadDown(
   if (isLeaving || decided?.paused) pauseRollout(kind, spec)
   if (kind === 'StatefulSet' && (isLeaving || decided?.wait?.gate === 'VolumesCopied')) keepClaims(spec)
   const replicas = (current?.['spec'] as { replicas?: number } | undefined)?.replicas
-  // As in any cluster, the tenant's own change of the spec counts until the autoscaler acts again.
+  // As in any cluster, the replicas in a spec that the tenant has changed apply until the autoscaler acts again.
   const isUnchanged = current?.metadata.annotations?.[sourceAnnotation] === source
   if (isScaled && isUnchanged && replicas !== undefined) spec['replicas'] = replicas
   if (decided?.replicas !== undefined) spec['replicas'] = decided.replicas
   if (decided?.start !== undefined) limitOrdinals(object, spec, { ...decided, start: decided.start })
   if (decided?.asleep) endPods(kind, spec, current)
   const isAsleep = decided?.asleep && kind === 'DaemonSet'
-  // An adopted workload: any change of its template would start its pods again. Of a sleeping DaemonSet all end.
+  // The template of an adopted workload stays as it is, because any change would restart its pods. A sleeping DaemonSet
+  // is the exception: all its pods must end anyway.
   if (isAsAdopted(object, owner.adoptedFrom?.member) && !isAsleep) return copy
   filterTemplates(copy, context)
   keepClaimTemplates(copy, current)
@@ -86,9 +87,10 @@ export function workloadDown(
 }
 
 /**
- * Ends the pods of a workload that is asleep, in place, and makes no new ones. Claims stay, whatever the tenant wants to
- * become of them when it scales down. A Job that has begun goes on to its end, and a pod of its own runs on: both would
- * lose what they have done. Of a DaemonSet, the template selects no node.
+ * Ends the pods of a sleeping workload, which stays in its member, and prevents new ones. Keeps the claims of a
+ * StatefulSet, even if its retention policy deletes them when it scales down. A Job that has begun runs to its end, and
+ * a bare pod keeps running, because both would lose their work. A DaemonSet is not handled here: podTemplateDown gives
+ * it a template that selects no node.
  */
 function endPods(kind: string, spec: Record<string, unknown>, current: DeepReadonly<KubeObject> | undefined): void {
   if (kind === 'CronJob') spec['suspend'] = true
@@ -117,7 +119,10 @@ function keepChangesText({ metadata }: PodTemplate, current: DeepReadonly<KubeOb
   if (canonicalJson(parseJsonText(known)) === wanted) annotations[templateChangesAnnotation] = known
 }
 
-/** Whether the domain name fits into the hostname: the kubelet starts no pod whose hostname exceeds 64 characters. */
+/**
+ * Whether the full domain name of each pod is short enough to be its hostname (setHostnameAsFQDN): the kubelet starts
+ * no pod whose hostname exceeds 64 characters.
+ */
 function fitsHostname({ kind, metadata, spec }: KubeObject, { hostname, subdomain }: PodSpec): boolean {
   const { serviceName } = (spec ?? {}) as { serviceName?: string }
   const domain = subdomain ?? (kind === 'StatefulSet' ? serviceName : undefined)
@@ -178,7 +183,10 @@ function changedPod(live: PodSpec, wanted: PodSpec): PodSpec {
 const gatesOf = (spec: PodSpec): readonly { name?: string }[] =>
   Array.isArray(spec['schedulingGates']) ? (spec['schedulingGates'] as { name?: string }[]) : []
 
-/** Takes over scheduling gates and demands on nodes: a pod's demands may be narrowed until its last gate is removed. */
+/**
+ * Takes over scheduling gates, the node selector and node affinity: the selector and the affinity may become stricter
+ * until the pod's last gate is removed.
+ */
 function takeDirectives(live: PodSpec, wanted: PodSpec): void {
   const kept = new Set(gatesOf(wanted).map(({ name }) => name))
   const gates = gatesOf(live).filter(({ name }) => kept.has(name))
@@ -206,8 +214,8 @@ function pauseRollout(kind: string, spec: Record<string, unknown>): void {
 }
 
 /**
- * Limits a StatefulSet to the ordinals that the member has. A partition counts from the first ordinal, which is another
- * one in the member.
+ * Limits a StatefulSet to the ordinals that the member has. The partition of a rolling update is converted, because it
+ * counts from the first ordinal, which may be a different one in the member.
  */
 function limitOrdinals(
   object: DeepReadonly<KubeObject>,
@@ -252,8 +260,9 @@ function filterTemplates(copy: KubeObject, context: PodContext): void {
 }
 
 /**
- * Keeps the claim templates of the present copy, because they cannot be changed: an earlier release, or other prefixes
- * of annotations, may have let other fields pass. So the copy can still be written.
+ * Keeps the claim templates of the present copy: the member's API server refuses every write that changes them. They
+ * may differ from what would be sent today, because an earlier release, or other prefixes of annotations, may have let
+ * other fields pass.
  */
 function keepClaimTemplates(copy: KubeObject, current: DeepReadonly<KubeObject> | undefined): void {
   if (current === undefined || copy.kind !== 'StatefulSet') return

@@ -1,5 +1,5 @@
 // CustomResourceDefinitions of ancestors with label kcp.dev/inherit, which the logical clusters below serve without
-// storing them. Their objects are stored below.
+// storing them. The custom resources themselves are stored in the logical clusters below.
 import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import { inheritLabel } from '#crds/index.ts'
 import {
@@ -62,7 +62,8 @@ function compile(entry: Entry): SharedDefinition | undefined {
   const read = (): CustomResourceDefinition => decodeObject(entry.bytes) as unknown as CustomResourceDefinition
   const crd = read()
   if (!isEstablished(crd)) return undefined
-  // Webhooks of the ancestor get no objects of those below: its conversions are for its own objects.
+  // A definition with a conversion webhook is not inherited: the ancestor's webhook is for the ancestor's own objects,
+  // and must not get those of the logical clusters below.
   if (crd.spec.conversion?.strategy === 'Webhook') return undefined
   const form: CompiledCrd = compileCrd(crd)
   return { compiled: form, read, isTerminating: crd.metadata.deletionTimestamp !== undefined }

@@ -1,6 +1,7 @@
-// Limits of watches and requests per second of subtrees. They are shared and carved up like those of what is stored. Each
-// process counts the logical clusters that it owns: where several share the logical clusters of one limit, each has the
-// share of the limit that it has of the logical clusters, so that together they never exceed it.
+// Limits on watches and requests per second of subtrees. As with limits on storage (subtree-budgets.ts), all logical
+// clusters of a subtree share a limit, and a limit further below takes its part out of it as a slice. A process counts
+// only the logical clusters that it owns. If several processes own logical clusters under the same limit, each process
+// gets a part of the limit in proportion to how many of them it owns, so that together they never exceed the limit.
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import { tooManyRequests, type StatusError } from '#apimachinery/status/index.ts'
 import { ancestryOf } from '#virtualapi/request/hierarchy.ts'
@@ -30,7 +31,7 @@ interface Bucket {
   at: number
 }
 
-/** Seconds of the rate that a burst may have at once, and the least that it may have. */
+/** A burst may have as many requests as the rate allows in `burstSeconds`, but always `leastBurst`. */
 const burstSeconds = 0.5
 const leastBurst = 5
 
@@ -46,14 +47,14 @@ export class SubtreeFlow {
   readonly #directory: ClusterDirectory
   readonly #owns: (id: ClusterId) => boolean
   readonly #now: () => number
-  /** How many logical clusters have each limit. While there are none, a request costs nothing more. */
+  /** The logical clusters that declare each limit. While there are none, a request costs nothing more. */
   readonly #limited: Record<FlowLimit, Set<ClusterName>> = { watches: new Set(), requestsPerSecond: new Set() }
-  /** Open watches by logical cluster, limited or not: a limit counts those that were there before it. */
+  /** Open watches by logical cluster, limited or not: a new limit also counts watches that were opened before it. */
   readonly #open = new Map<ClusterId, number>()
   /** By the name of the logical cluster with the limit; made anew after a change of the tree. */
   readonly #watchPools = new Map<ClusterName, WatchPool>()
   readonly #ratePools = new Map<ClusterName, RatePool>()
-  /** These outlive the pools: a change of the tree must not fill them. */
+  /** Buckets outlive the pools, because a change of the tree must not refill them. */
   readonly #buckets = new Map<ClusterName, Bucket>()
 
   constructor({ directory, ownership, now }: SubtreeFlowOptions) {
@@ -128,7 +129,7 @@ export class SubtreeFlow {
     let pool = this.#ratePools.get(owner.name)
     if (pool === undefined) {
       const { limit, share, text } = this.#limitOf(owner, 'requestsPerSecond')
-      // The least that the check of the tree leaves.
+      // tree-check.ts keeps at least 1 for the logical cluster itself.
       const perSecond = Math.max(1, limit) * share
       const bucket = this.#buckets.get(owner.name) ?? { tokens: burstOf(perSecond), at: this.#now() }
       this.#buckets.set(owner.name, bucket)
@@ -146,12 +147,12 @@ export class SubtreeFlow {
     return ancestryOf(cluster, this.#directory).ancestors.find(({ limits }) => limits?.[limit] !== undefined)
   }
 
-  /** What the logical clusters that share the limit may have together, and the share of those that are here. */
+  /** The limit of all logical clusters that share it, and the share of those that this process owns, from 0 to 1. */
   #limitOf(owner: LogicalCluster, dimension: FlowLimit) {
     const sharing = [...sharingWith(owner.name, dimension, this.#directory)]
     const ids = sharing.map(({ id }) => id).filter(this.#owns)
     const slices = slicesBelow(owner.name, dimension, this.#directory)
-    // The limits above bound this one, too, if the admins of a host have declared more than there is.
+    // Limits further up also apply, because admins of the host can declare more here than those limits leave.
     const above = ancestryOf(owner, this.#directory).ancestors.map(({ limits }) => limits?.[dimension] ?? Infinity)
     const declared = Math.min(owner.limits?.[dimension] ?? Infinity, ...above)
     const limit = Math.max(0, declared - slices)

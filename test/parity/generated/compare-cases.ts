@@ -12,14 +12,14 @@ export interface Case {
 /** A difference that is there on purpose. */
 export interface KnownDifference {
   readonly reason: string
-  /** Whether a difference, as told, is this one. */
+  /** Whether the text of a difference shows that it is this one. */
   readonly isThis: (told: string) => boolean
 }
 
 const atOnce = 6
 const shownCharacters = 1500
 
-/** What differs and is not known, with its title and both answers; `found` counts what is known. */
+/** The texts of the differences that are not known, each with the title of its case and both answers. */
 export async function differencesOf(
   cases: readonly Case[],
   servers: TwoServers,

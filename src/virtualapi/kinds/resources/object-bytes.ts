@@ -88,8 +88,8 @@ function metadataOffset(bytes: Buffer): number {
 }
 
 /**
- * Throws an Error for a value that is neither an object in the layout above nor a tombstone, because another program
- * wrote it.
+ * Throws an Error for a value that another program than kcp has written: one that is neither an object in the layout
+ * above nor a tombstone.
  */
 export function requireObjectBytes(value: Uint8Array): void {
   if (isTombstone(value)) return
@@ -167,7 +167,10 @@ function decodeOwnMetadata(bytes: Uint8Array): ObjectMeta {
   return parseJsonText(`${buffer.toString('utf8', from, to)}}`) as ObjectMeta
 }
 
-/** From metadata's opening brace to the comma before managedFields, its last member, or to its closing brace. */
+/**
+ * The range of metadata without its managedFields, which are its last member: from metadata's opening brace to the
+ * comma before managedFields or, without managedFields, to metadata's closing brace.
+ */
 function ownMetadata(bytes: Buffer): { from: number; to: number } {
   const from = metadataOffset(bytes) - 1
   const managers = bytes.indexOf(managersStart, from)
@@ -177,7 +180,7 @@ function ownMetadata(bytes: Buffer): { from: number; to: number } {
   return { from, to: (depth === 0 ? at : endOfObject(bytes, from).at) - 1 }
 }
 
-/** The bytes with one more annotation. The rest of the object is neither decoded nor encoded. */
+/** The bytes with these annotations added. The rest of the object is neither decoded nor encoded. */
 export function annotateBytes(bytes: Uint8Array, annotations: Readonly<Record<string, string>>): Buffer {
   const buffer = asBuffer(bytes)
   const { from, to } = ownMetadata(buffer)

@@ -27,7 +27,10 @@ function ofType(object: KubeObject, type: string): RequestCondition[] {
   return conditionsOf(object).filter((condition) => condition.type === type)
 }
 
-/** Restores the Approved and Denied conditions of `old` if their number is unchanged: `status` must not change them. */
+/**
+ * Restores the Approved and Denied conditions of `old`, because the subresource `status` must not change them. If their
+ * number has changed, they stay as they are: conditionChange then refuses the write.
+ */
 export function restoreApprovalConditions(object: KubeObject, old: KubeObject): void {
   const conditions = conditionsOf(object)
   for (const type of verdicts) {

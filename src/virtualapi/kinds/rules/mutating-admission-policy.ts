@@ -39,7 +39,7 @@ interface Context {
 }
 
 const operation = oneOf(['*', 'CONNECT', 'CREATE', 'UPDATE'])
-/** Requests that delete have no object to be mutated. As upstream, paths have no indexes. */
+/** DELETE is not allowed: it has no object to mutate. As upstream, the field paths of these errors have no indexes. */
 const mutableOperations: Rule<MatchResources | undefined> = (match, report) => {
   for (const { operations = [] } of match?.resourceRules ?? [])
     for (const one of operations) report.at('resourceRules.operations', operation, one)
@@ -86,7 +86,7 @@ export const mutatingAdmissionPolicyRules: KindRules = {
   }),
 }
 
-/** As upstream, JSON patches that were stored count as new. */
+/** Expressions that are checked as stored ones. As upstream, those of JSON patches are always checked as new ones. */
 function expressionsOf({ matchConditions = [], mutations = [] }: Spec): string[] {
   return [
     ...matchConditions.map(({ expression }) => expression),

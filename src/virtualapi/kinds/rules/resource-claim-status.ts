@@ -121,7 +121,7 @@ const interfaceAddress: Rule<string> = (address, report) => {
   if (canonical !== address) report.invalid('', address, `must be in canonical form ("${canonical}")`)
 }
 
-/** As upstream, whose device id prints without its content. */
+/** The device id as upstream prints it in messages: without its content. */
 const shownId = '{"Driver":{},"Pool":{},"Device":{},"ShareID":{}}'
 
 interface Allocated {

@@ -15,8 +15,8 @@ export interface CompiledPolicy extends PolicyBase {
   readonly annotations: readonly Expression[]
 }
 
-// The size of an entry is the length of its source, of which a policy may have a megabyte. A compiled character takes
-// some 120 bytes.
+// The size of an entry is the length of its source, which may be a megabyte for one policy. The compiled form takes
+// about 120 bytes for each character of the source.
 const cache = new LRUCache<string, CompiledPolicy>({ max: 5000, maxSize: 4 * 1024 * 1024 })
 
 /** The compiled form of a valid policy. Equal policies share the same object while it is in the cache. */
