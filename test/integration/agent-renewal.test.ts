@@ -113,7 +113,7 @@ describe('the certificate of an agent', function () {
     }
   }
   const until = (count: number): Promise<unknown> =>
-    waitFor(() => used.length === count, { what: `${count} certificates`, deadlineMs: 10_000 })
+    waitFor(() => used.length === count, { what: `${count} certificates`, deadlineMs: 30_000 })
 
   it('is valid for seven days, and is that of the key in the member', async () => {
     await until(1)
@@ -140,7 +140,7 @@ describe('the certificate of an agent', function () {
     expect(await opens(after)).to.equal('open')
     await waitFor(async () => (await agentOf())?.used === fingerprintOf(after.certificate), {
       what: 'the new certificate to be the one in use',
-      deadlineMs: 10_000,
+      deadlineMs: 30_000,
     })
     expect(await opens(before)).to.equal('401')
     expect(await opens(after)).to.equal('open')
@@ -174,10 +174,10 @@ describe('the certificate of an agent', function () {
     const waiting = await waitFor(
       async () =>
         waitingAgent(await served.root.get<MemberCluster>(memberClusters, { name: 'paris' }, { signal }), Date.now()),
-      { what: 'the agent to ask', deadlineMs: 10_000 },
+      { what: 'the agent to ask', deadlineMs: 30_000 },
     )
     expect(told.at(-1)?.message).to.include(`approve the key ${waiting.key} with: kcp member approve paris`)
-    await waitFor(() => told.at(-1)?.reason === 'WaitingForApproval', { what: 'the agent to wait', deadlineMs: 10_000 })
+    await waitFor(() => told.at(-1)?.reason === 'WaitingForApproval', { what: 'the agent to wait', deadlineMs: 30_000 })
     expect(used.length).to.equal(count)
     expect(await opens({ certificate: expired, key })).to.equal('401')
     await served.root.patch(
@@ -195,7 +195,7 @@ describe('the certificate of an agent', function () {
   it('is not renewed after it was revoked, which the agent tells', async () => {
     await served.root.patch(memberClusters, { name: 'paris' }, 'merge', { spec: { agent: null } }, { signal })
     nowMs = Date.now() + 4.8 * day
-    await waitFor(() => told.at(-1)?.reason === 'Refused', { what: 'the refusal', deadlineMs: 10_000 })
+    await waitFor(() => told.at(-1)?.reason === 'Refused', { what: 'the refusal', deadlineMs: 30_000 })
     expect(told.at(-1)?.message).to.match(/may have been revoked/)
   })
 })

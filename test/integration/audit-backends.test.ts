@@ -70,6 +70,7 @@ describe('the audit log of an installation', function () {
   })
   after(() => stack.disposeAsync())
 
+  let attempts = 0
   const create = async (name: string, data: object = {}): Promise<void> => {
     const headers = ['audit-id', name]
     const { status, text } = await acme.http.request('POST', acme.base + maps, {
@@ -83,6 +84,15 @@ describe('the audit log of an installation', function () {
       what: `the event of ${id}`,
       deadlineMs: 20_000,
     })
+  /** The first event that arrives of several creates: the small buffer of the webhook may be full of other events. */
+  const oneOf = (prefix: string): Promise<Event> =>
+    waitFor(
+      async () => {
+        await create(`${prefix}-${++attempts}`)
+        return received.find(({ auditID }) => auditID.startsWith(`${prefix}-`))
+      },
+      { what: `an event of ${prefix}`, deadlineMs: 30_000, intervalMs: 1000 },
+    )
   const metric = async (name: string): Promise<number> => {
     const { text } = await kcp.admin.http.request('GET', '/metrics')
     return Number(new RegExp(`^${name} (\\d+)`, 'm').exec(text)?.[1] ?? 0)
@@ -113,21 +123,21 @@ describe('the audit log of an installation', function () {
   })
 
   it('takes a new policy, and keeps the one before where the new one has an error', async () => {
+    const taken = await metric('kcp_audit_policy_reloads_total{result="success"}')
     writeFileSync(policy, policyOf({ level: 'Everything' }))
-    await waitFor(async () => (await metric('kcp_audit_policy_reloads_total{result="failure"}')) === 1, {
+    // A file that is read while it is written counts, too.
+    await waitFor(async () => (await metric('kcp_audit_policy_reloads_total{result="failure"}')) >= 1, {
       what: 'the refusal of the policy',
       deadlineMs: 10_000,
     })
     expect(kcp.process.log()).to.include('rules[0].level: Unsupported value')
-    await create('still')
-    expect((await arrived('still')).level).to.equal('Request')
+    expect((await oneOf('still')).level).to.equal('Request')
     writeFileSync(policy, policyOf({ level: 'Metadata', resources: [{ resources: ['configmaps'] }] }))
-    await waitFor(async () => (await metric('kcp_audit_policy_reloads_total{result="success"}')) === 1, {
+    await waitFor(async () => (await metric('kcp_audit_policy_reloads_total{result="success"}')) > taken, {
       what: 'the new policy',
       deadlineMs: 10_000,
     })
-    await create('new')
-    expect((await arrived('new')).level).to.equal('Metadata')
+    expect((await oneOf('new')).level).to.equal('Metadata')
   })
 
   it('makes nobody wait for a webhook that hangs', async () => {

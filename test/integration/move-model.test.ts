@@ -263,7 +263,9 @@ class World {
     const copies = names.filter((name) => before[name] !== undefined)
     const isSilent = (name: Name): boolean => {
       const { isUp, isFenced, state } = this.members[name]
-      return !isUp && !isFenced && state === 'Active' && isAway(before[name]?.state)
+      // An admin who fences a member gives up its copies, also if the fence is taken away before they are replaced.
+      const isGivenUp = isFenced || before[name]?.state === 'Fenced'
+      return !isUp && !isGivenUp && state === 'Active' && isAway(before[name]?.state)
     }
     const started = names.filter((name) => before[name] === undefined && after[name] !== undefined)
     if (copies.length > 0 && copies.every(isSilent) && started.length > 0)
