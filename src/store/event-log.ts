@@ -3,7 +3,7 @@ import type { Revision } from '#apimachinery/meta/index.ts'
 import { BatchQueue } from '#async/index.ts'
 import { type ObjectKey, StoreError, type StoreEvent } from './store.ts'
 
-type Change = Exclude<StoreEvent, { type: 'progress' }>
+export type Change = Exclude<StoreEvent, { type: 'progress' }>
 
 /**
  * Number of events kept in memory for watches that begin a little in the past. For older events the SQLite store reads
@@ -137,7 +137,7 @@ export class EventLog {
   }
 }
 
-function sizeOf(event: Change): number {
+export function sizeOf(event: Change): number {
   return event.type === 'put' ? event.object.value.length : (event.previous?.value.length ?? 0)
 }
 
@@ -166,14 +166,14 @@ export function lastStates(changes: Iterable<Change>, since: Revision): readonly
   return [...deletions.values(), ...last.values()].sort((a, b) => revisionOf(a) - revisionOf(b))
 }
 
-function keyOf(change: Change): ObjectKey {
+export function keyOf(change: Change): ObjectKey {
   return change.type === 'put' ? change.object.key : change.key
 }
 
-function revisionOf(change: Change): Revision {
+export function revisionOf(change: Change): Revision {
   return change.type === 'put' ? change.object.revision : change.revision
 }
 
-function keyTextOf({ cluster, resource, namespace, name }: ObjectKey): string {
+export function keyTextOf({ cluster, resource, namespace, name }: ObjectKey): string {
   return `${cluster}\0${resource}\0${namespace}\0${name}`
 }

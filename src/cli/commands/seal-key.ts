@@ -1,7 +1,13 @@
 // `kcp seal-key`: replaces the key with which tenants' Secrets are sealed in a host, while kcp runs.
 import { ExitError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
-import { type Host, installationKeys, installationNamespace, openHost } from '#cli/roles/host-installation.ts'
+import {
+  type Host,
+  installationKeys,
+  installationNamespace,
+  isStoredInEtcd,
+  openHost,
+} from '#cli/roles/host-installation.ts'
 import { changeSealKeys, withNextKey, withNextKeyInUse, withoutFormerKeys } from '#cli/roles/seal-keys.ts'
 import type { KubeClient } from '#client/index.ts'
 import { resealRecords } from '#store/host/index.ts'
@@ -42,16 +48,26 @@ async function use({ client }: Host, signal: AbortSignal): Promise<string> {
 }
 
 async function reseal({ client }: Host, signal: AbortSignal): Promise<string> {
+  await requireRecords(client, signal)
   const { resealed, left } = await resealSecrets(client, signal)
   if (left > 0) throw new ExitError(`${resealed} Secrets were sealed with the new key, ${left} were not: try again`)
   return `${resealed} Secrets were sealed with the new key. Next, when no older backup is needed any more: kcp seal-key drop`
 }
 
 async function drop({ client }: Host, signal: AbortSignal): Promise<string> {
+  await requireRecords(client, signal)
   const found = await countFormerSecrets(client, signal)
   if (found > 0) throw new ExitError(`${found} Secrets are still sealed with another key: kcp seal-key reseal`)
   await changeSealKeys(client, { namespace: installationNamespace, change: withoutFormerKeys, signal })
   return 'former keys are removed'
+}
+
+/** Throws ExitError if Secrets are in an etcd: they are not sealed anew there, and could not be opened without the former key. */
+async function requireRecords(client: KubeClient, signal: AbortSignal): Promise<void> {
+  if (!(await isStoredInEtcd(client, signal))) return
+  throw new ExitError(
+    'the logical clusters are in an etcd, where Secrets stay sealed with the key that they were written with: former keys are kept',
+  )
 }
 
 /**

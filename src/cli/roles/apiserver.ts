@@ -165,7 +165,15 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       signal,
     }),
   )
-  await publishAddress(client, { url, ...(consoleUrl !== undefined && { consoleUrl }) }, signal)
+  await publishAddress(
+    client,
+    {
+      url,
+      ...(consoleUrl !== undefined && { consoleUrl }),
+      ...(options.etcd !== undefined && { store: 'etcd' as const }),
+    },
+    signal,
+  )
   await register(
     client,
     options.register,

@@ -131,15 +131,17 @@ export interface Addresses {
   readonly url: string
   /** The origin of the console, if it is another one. */
   readonly consoleUrl?: string
+  /** `etcd`: the logical clusters are there. Absent: they are Records in the host. */
+  readonly store?: 'etcd'
 }
 
 /** Publishes the addresses for the other processes, `kcp kubeconfig` and `kcp console`. */
 export async function publishAddress(
   client: KubeClient,
-  { url, consoleUrl }: Addresses,
+  { url, consoleUrl, store }: Addresses,
   signal: AbortSignal,
 ): Promise<void> {
-  const data = { url, ...(consoleUrl !== undefined && { consoleUrl }) }
+  const data = { url, ...(consoleUrl !== undefined && { consoleUrl }), ...(store !== undefined && { store }) }
   const metadata = { name: addressName, namespace: installationNamespace }
   const object: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data }
   await client.patch(configMaps, metadata, 'apply', object, { fieldManager: 'kcp-apiserver', force: true, signal })
@@ -177,4 +179,11 @@ export async function tryPublishedAddress(client: KubeClient, signal: AbortSigna
   const ref = { namespace: installationNamespace, name: addressName }
   const { url, consoleUrl } = (await client.tryGet<ConfigMap>(configMaps, ref, { signal }))?.data ?? {}
   return url === undefined ? undefined : { url, ...(consoleUrl !== undefined && { consoleUrl }) }
+}
+
+/** Whether the logical clusters of the installation are in an etcd, as its servers have published. */
+export async function isStoredInEtcd(client: KubeClient, signal: AbortSignal): Promise<boolean> {
+  const ref = { name: addressName, namespace: installationNamespace }
+  const found = await client.tryGet<ConfigMap>(configMaps, ref, { signal })
+  return found?.data?.['store'] === 'etcd'
 }

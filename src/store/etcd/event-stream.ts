@@ -1,13 +1,11 @@
 // etcd's watch on all objects: fills the event log, and tells writers when their events were delivered.
 import { sleep } from '#async/index.ts'
 import type { Revision } from '#apimachinery/meta/index.ts'
-import type { EventLog } from '#store/event-log.ts'
-import { isStoreError, StoreError, type StoreEvent } from '#store/store.ts'
+import type { Change, EventLog } from '#store/event-log.ts'
+import { isStoreError, StoreError } from '#store/store.ts'
 import type { EtcdClient, EtcdWatch } from './etcd-client.ts'
 import type { KeyRange } from './keys.ts'
 import type { WatchEvent, WatchResponse } from './messages.ts'
-
-export type Change = Exclude<StoreEvent, { type: 'progress' }>
 
 interface EventStreamOptions {
   readonly client: EtcdClient

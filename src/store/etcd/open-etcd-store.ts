@@ -10,7 +10,7 @@ import { status } from '@grpc/grpc-js'
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { abortable } from '#async/index.ts'
-import { EventLog, lastStates } from '#store/event-log.ts'
+import { EventLog, keyOf, keyTextOf, lastStates, revisionOf, sizeOf, type Change } from '#store/event-log.ts'
 import { openedValue, sealedValue, type Seal } from '#store/seal.ts'
 import {
   isStoreError,
@@ -25,7 +25,7 @@ import {
   type Waiting,
 } from '#store/store.ts'
 import { EtcdClient, isOutage, isServiceError, type EtcdEndpoints } from './etcd-client.ts'
-import { EventStream, type Change } from './event-stream.ts'
+import { EventStream } from './event-stream.ts'
 import { EtcdKeys, type KeyRange } from './keys.ts'
 import type { Compare, KeyValue, RangeRequest, RequestOp, TxnResponse, WatchEvent } from './messages.ts'
 import { Resources } from './resources.ts'
@@ -68,8 +68,9 @@ const defaultHistoryMs = 5 * 60_000
 /** Objects in one answer of etcd. */
 const pageSize = 500
 const deletesAtATime = 64
-/** Changes that a resumed watch may read from etcd's history. */
+/** Changes that a resumed watch may read from etcd's history, and their bytes: a tenant may write a large object often. */
 const maxChanges = 100_000
+const maxChangedBytes = 64 * 1024 * 1024
 const maxWaiting = 4096
 /** For so long a write whose outcome is not known is asked after. */
 const askAfterMs = 10_000
@@ -238,6 +239,11 @@ interface Parts {
   readonly onProblem: (message: string, error: unknown) => void
 }
 
+interface Done {
+  readonly revision: Revision
+  readonly createRevision: Revision
+}
+
 /** A write that etcd has been asked for. */
 interface Writing {
   readonly key: ObjectKey
@@ -245,10 +251,10 @@ interface Writing {
   readonly ops: readonly RequestOp[]
   /** Revision that the object must have; 0: there must be none. */
   readonly ifRevision: number
-  /** The value at rest; absent in a deletion. */
-  readonly stored?: Uint8Array
-  /** The first change of the key that the watch has told since the write began. */
-  seen?: Change
+  /** What is written; absent in a deletion. */
+  readonly value?: Uint8Array
+  /** What the watch has told of this write. */
+  done?: Done | undefined
 }
 
 class EtcdStore implements Store {
@@ -275,8 +281,7 @@ class EtcdStore implements Store {
       seen: (change) => {
         if (change.type === 'delete') resources.remove(change.key)
         else if (change.object.revision === change.object.createRevision) resources.add(change.object.key)
-        for (const write of this.#writing.get(textOf(keyOf(change))) ?? [])
-          if (revisionOf(change) > write.ifRevision) write.seen ??= change
+        for (const write of this.#writing.get(keyTextOf(keyOf(change))) ?? []) write.done ??= doneBy(change, write)
       },
       onProblem,
       signal: this.#life.signal,
@@ -302,14 +307,18 @@ class EtcdStore implements Store {
 
   async create(key: ObjectKey, value: Uint8Array, { signal }: Waiting): Promise<StoredObject> {
     const stored = this.#toStore(key, value)
-    const revision = await this.#write(signal, this.#put(key, stored, 0))
+    const revision = await this.#write(signal, this.#put(key, { value, stored }, 0))
     return { key, revision, createRevision: revision, value }
   }
 
   async update(key: ObjectKey, value: Uint8Array, { signal, ifRevision }: Updating): Promise<StoredObject> {
     const stored = this.#toStore(key, value)
     let createRevision = 0
-    const revision = await this.#write(signal, this.#put(key, stored, ifRevision), (found) => (createRevision = found))
+    const revision = await this.#write(
+      signal,
+      this.#put(key, { value, stored }, ifRevision),
+      (found) => (createRevision = found),
+    )
     return { key, revision, createRevision: createRevision as Revision, value }
   }
 
@@ -448,6 +457,7 @@ class EtcdStore implements Store {
     const log = new EventLog()
     log.start(since as Revision)
     const changes: Change[] = []
+    let bytes = 0
     using life = ended(AbortSignal.any([signal, this.#life.signal]))
     const failed = Promise.withResolvers<never>()
     failed.promise.catch(() => undefined)
@@ -457,8 +467,11 @@ class EtcdStore implements Store {
       log,
       read: (event) => this.#change(event),
       seen: (change) => {
-        if (revisionOf(change) <= until) changes.push(change)
-        if (changes.length > maxChanges) failed.reject(compacted('there are too many changes since then'))
+        if (revisionOf(change) > until || bytes > maxChangedBytes) return
+        changes.push(change)
+        bytes += sizeOf(change)
+        if (changes.length > maxChanges || bytes > maxChangedBytes)
+          failed.reject(compacted('there are too many changes since then'))
       },
       onProblem: this.#parts.onProblem,
       signal: life.signal,
@@ -473,11 +486,16 @@ class EtcdStore implements Store {
     }
   }
 
-  #put(key: ObjectKey, stored: Uint8Array, ifRevision: number): Writing {
+  /** `stored`: the value at rest. */
+  #put(
+    key: ObjectKey,
+    { value, stored }: { readonly value: Uint8Array; readonly stored: Uint8Array },
+    ifRevision: number,
+  ): Writing {
     const etcdKey = this.#parts.keys.key(key)
     // The second step tells the revision of the creation.
     const ops = [{ requestPut: { key: etcdKey, value: stored } }, { requestRange: { key: etcdKey, keysOnly: true } }]
-    return { key, etcdKey, ops, ifRevision, stored }
+    return { key, etcdKey, ops, ifRevision, value }
   }
 
   /** Returns the revision of the write, after its event was delivered. */
@@ -493,7 +511,7 @@ class EtcdStore implements Store {
       throw new StoreError('Unavailable', 'this process may not write to the logical cluster now')
     if (this.#waiting >= maxWaiting) throw new StoreError('Busy', 'too many writes wait for etcd: try again later')
     this.#waiting += 1
-    const text = textOf(write.key)
+    const text = keyTextOf(write.key)
     const others = this.#writing.get(text) ?? new Set()
     this.#writing.set(text, others.add(write))
     const done = this.#attempt(write, created).finally(() => {
@@ -527,10 +545,9 @@ class EtcdStore implements Store {
       } catch (error) {
         if (!isOutage(error)) throw asStoreError(error)
         if (!(await this.#untilBack(deadline))) throw unknownOutcome(key, error)
-        const told = this.#isDone(write)
-        if (told === undefined) continue
-        created(told.createRevision)
-        return told.revision
+        if (write.done === undefined) continue
+        created(write.done.createRevision)
+        return write.done.revision
       }
       const { revision } = answer.header
       await this.#stream.reached(revision)
@@ -538,10 +555,9 @@ class EtcdStore implements Store {
         created(answer.responses[1]?.responseRange?.kvs[0]?.createRevision ?? revision)
         return revision as Revision
       }
-      const told = isRepeated ? this.#isDone(write) : undefined
-      if (told === undefined) throw this.#refusal(answer, key, ifRevision)
-      created(told.createRevision)
-      return told.revision
+      if (!isRepeated || write.done === undefined) throw this.#refusal(answer, key, ifRevision)
+      created(write.done.createRevision)
+      return write.done.revision
     }
   }
 
@@ -575,20 +591,6 @@ class EtcdStore implements Store {
       }
     }
     return false
-  }
-
-  /**
-   * What a write whose answer was lost has done; undefined if nothing. The first change of the key after the revision
-   * that the writer expects decides: if it is another's, the write has failed.
-   */
-  #isDone({
-    key,
-    seen,
-    stored,
-  }: Writing): { readonly revision: Revision; readonly createRevision: number } | undefined {
-    if (seen?.type === 'delete' && stored === undefined) return { revision: seen.revision, createRevision: 0 }
-    if (seen?.type !== 'put' || stored === undefined) return undefined
-    return Buffer.compare(seen.object.value, this.#opened(key, stored)) === 0 ? seen.object : undefined
   }
 
   /** Runs a question to etcd; the errors are those of a Store. */
@@ -684,6 +686,21 @@ function ended(outer: AbortSignal): Disposable & { readonly signal: AbortSignal 
   return { signal: AbortSignal.any([outer, life.signal]), [Symbol.dispose]: () => life.abort() }
 }
 
+/**
+ * The write as the change shows it; undefined if the change is another's. An object is written with its uid and its
+ * owners of fields, so no other write has the same bytes; a deletion is known by what it deletes.
+ */
+function doneBy(change: Change, { value, ifRevision }: Writing): Done | undefined {
+  if (change.type === 'delete') {
+    const { revision, previous } = change
+    const isThis = value === undefined && (previous?.revision ?? ifRevision) === ifRevision && revision > ifRevision
+    return isThis ? { revision, createRevision: previous?.createRevision ?? revision } : undefined
+  }
+  const { object } = change
+  const isThis = value !== undefined && object.revision > ifRevision && Buffer.compare(object.value, value) === 0
+  return isThis ? object : undefined
+}
+
 function closed(): StoreError {
   return new StoreError('Closed', 'the store is closed')
 }
@@ -710,18 +727,6 @@ function asStoreError(error: unknown): unknown {
     })
   if (code === status.OUT_OF_RANGE) return compacted(details)
   return new StoreError('Unavailable', `etcd: ${details || error.message}`, { cause: error })
-}
-
-function keyOf(change: Change): ObjectKey {
-  return change.type === 'put' ? change.object.key : change.key
-}
-
-function revisionOf(change: Change): Revision {
-  return change.type === 'put' ? change.object.revision : change.revision
-}
-
-function textOf({ cluster, resource, namespace, name }: ObjectKey): string {
-  return `${cluster}\0${resource}\0${namespace}\0${name}`
 }
 
 function later(a: Buffer, b: Buffer): Buffer {

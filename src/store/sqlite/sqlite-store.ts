@@ -15,7 +15,7 @@ import {
   type Waiting,
 } from '#store/store.ts'
 import { DatabaseThread, type PendingCall } from './database-thread.ts'
-import { EventLog, lastStates } from '#store/event-log.ts'
+import { EventLog, lastStates, revisionOf, type Change } from '#store/event-log.ts'
 import {
   unpack,
   type DatabaseAnswer,
@@ -45,8 +45,6 @@ export interface SqliteStoreOptions {
   /** False: writes are acknowledged before they are on the disk, and a crash of the machine may lose them. Default true. */
   readonly isDurable?: boolean
 }
-
-type Change = Exclude<StoreEvent, { type: 'progress' }>
 
 /** Objects deleted in one transaction when a logical cluster is deleted. */
 const deleteBatch = 500
@@ -278,8 +276,4 @@ function deleteEvent(deletion: PackedDeletion, values: Values): Extract<StoreEve
   // list of megabytes.
   const previous = { ...object, value: object.value.slice() }
   return { type: 'delete', key: previous.key, revision: deletion.revision as Revision, previous }
-}
-
-function revisionOf(event: Change): Revision {
-  return event.type === 'put' ? event.object.revision : event.revision
 }
