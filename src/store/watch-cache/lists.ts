@@ -29,19 +29,53 @@ export function mergeByKey(a: readonly Entry[], b: readonly Entry[]): readonly E
   return merged
 }
 
-/** The list as it was before these events, which must be all events since. */
+/**
+ * The list as it was before these events, which must be all events since. Costs a copy of the list, and n log n for
+ * the events alone: a client that pages through a large list while it changes asks for this once for each page.
+ */
 export function rewind(current: readonly Entry[], events: readonly CacheEvent[], scope: WatchScope): readonly Entry[] {
-  if (events.length === 0) return current
-  const byKey = new Map(current.map((entry) => [keyOf(entry), entry]))
-  for (const event of events.toReversed()) {
-    if (scope.namespace !== undefined && event.entry.key.namespace !== scope.namespace) continue
-    const previous = event.type === 'ADDED' ? undefined : event.previous
-    if (previous) byKey.set(keyOf(previous), previous)
-    else byKey.delete(keyOf(event.entry))
+  const changed = changedSince(events, scope)
+  if (changed.length === 0) return current
+  const before: Entry[] = []
+  let from = 0
+  for (const { entry, previous } of changed) {
+    const at = indexOf(current, entry, from)
+    for (let i = from; i < at; i++) before.push(current[i] as Entry)
+    if (previous !== undefined) before.push(previous)
+    const found = current[at]
+    from = found !== undefined && compareEntries(found, entry) === 0 ? at + 1 : at
   }
-  return [...byKey.values()].sort(compareEntries)
+  for (let i = from; i < current.length; i++) before.push(current[i] as Entry)
+  return before
 }
 
-function keyOf({ key }: Entry): string {
-  return `${key.namespace}/${key.name}`
+interface Changed {
+  readonly entry: Entry
+  /** The object before the first of the events; undefined if there was none. */
+  readonly previous: Entry | undefined
+}
+
+/** The objects of the scope that the events concern, in key order, each once. */
+function changedSince(events: readonly CacheEvent[], { namespace }: WatchScope): readonly Changed[] {
+  const changed = new Map<string, Changed>()
+  for (const event of events) {
+    const { entry } = event
+    if (namespace !== undefined && entry.key.namespace !== namespace) continue
+    const place = `${entry.key.namespace}/${entry.key.name}`
+    // The first event of an object tells what was there before all of them.
+    if (changed.has(place)) continue
+    changed.set(place, { entry, previous: event.type === 'ADDED' ? undefined : event.previous })
+  }
+  return [...changed.values()].sort((a, b) => compareEntries(a.entry, b.entry))
+}
+
+/** Index of the first entry at or after the key of `wanted`, searched from an index. */
+function indexOf(entries: readonly Entry[], wanted: Entry, from: number): number {
+  let [low, high] = [from, entries.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (compareEntries(entries[middle] as Entry, wanted) < 0) low = middle + 1
+    else high = middle
+  }
+  return low
 }
