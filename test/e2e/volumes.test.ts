@@ -356,7 +356,7 @@ describe('applications that move with their volumes', function () {
     )
   })
 
-  it('a volume is made from a snapshot of the old one where both members have the storage', async () => {
+  itInLongRun('a volume is made from a snapshot of the old one where both members have the storage', async () => {
     await begin('photo', 'east')
     await writerWithClaim('photo', storageClasses.late)
     await setVolumes({ default: 'Snapshot' })

@@ -15,14 +15,14 @@ describe('a sample of every input of a tenant', function () {
   this.timeout(300_000)
 
   it('costs at most n log n', async () => {
-    const found = await runMatrix({ timeMs: 25_000, oneOf: 97, only: /^(POST|PUT) / })
+    const found = await runMatrix({ timeMs: 20_000, oneOf: 97, only: /^(POST|PUT) / })
     expect(found.requests).to.be.greaterThan(20)
     const findings = found.doubled.filter(fails).map(failureText)
     expect(findings, findings.join('\n')).to.deep.equal([])
   })
 
   it('ends no process through what expressions make of small values, and through selectors of watches', async () => {
-    const found = await runMatrix({ timeMs: 40_000, only: /^expressions: |^selector of a watch: / })
+    const found = await runMatrix({ timeMs: 25_000, only: /^expressions: |^selector of a watch: / })
     expect(found.unprepared).to.deep.equal([])
     expect(found.screened.length).to.be.greaterThan(8)
     const died = [...found.screened, ...found.doubled].filter(({ points }) => points.some(({ hasDied }) => hasDied))
@@ -34,7 +34,7 @@ describe('a sample of every answer of a server of a tenant', function () {
   this.timeout(300_000)
 
   it('costs at most n log n', async () => {
-    const found = await runMatrix({ timeMs: 40_000, oneOf: 2, only: /^remote: / })
+    const found = await runMatrix({ timeMs: 25_000, oneOf: 2, only: /^remote: / })
     expect(found.unprepared).to.deep.equal([])
     expect(found.requests).to.be.greaterThan(10)
     const findings = found.doubled.filter(fails).map(failureText)

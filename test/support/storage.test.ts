@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { startCluster, type Cluster } from './cluster.ts'
-import { itInLongRun } from './long-run.ts'
+import { describeInLongRun } from './long-run.ts'
 import { needsLoopDevices, needsNodes } from './needs.ts'
 import { acquireRun } from './run.ts'
 import { leftovers } from './leftovers.ts'
@@ -9,7 +9,7 @@ import { csiDriver, localPathClass, snapshotClass, startLocalPath, startStorage,
 import { claim, runInPod, snapshot } from './storage-objects.ts'
 import { waitFor } from './wait-for.ts'
 
-describe('storage of test clusters', function () {
+describeInLongRun('storage of test clusters', function () {
   this.timeout(120_000)
   let cluster: Cluster
   const stack = new AsyncDisposableStack()
@@ -47,7 +47,7 @@ describe('storage of test clusters', function () {
     })
   })
 
-  itInLongRun('makes a volume at once, expands it, and restores a snapshot of it', async () => {
+  it('makes a volume at once, expands it, and restores a snapshot of it', async () => {
     await apply(claim('now', { class: storageClasses.immediate, storage: '64Mi' }))
     await cluster.kubectl(['wait', '--for=jsonpath={.status.phase}=Bound', 'pvc/now', '--timeout=30s'])
     await runInPod(cluster, { claims: ['now'], script: 'echo first > /now/x' })
@@ -63,7 +63,7 @@ describe('storage of test clusters', function () {
     expect(await read('volumesnapshotclass', '-o', 'jsonpath={.items[*].metadata.name}')).to.equal(snapshotClass)
   })
 
-  itInLongRun('has volumes that become full, and block volumes', async () => {
+  it('has volumes that become full, and block volumes', async () => {
     await apply(
       claim('small', { class: storageClasses.limited, storage: '16Mi' }),
       claim('raw', { class: storageClasses.late, storage: '8Mi', block: true, accessMode: 'ReadWriteOncePod' }),
@@ -78,7 +78,7 @@ describe('storage of test clusters', function () {
     expect(await runInPod(cluster, { devices: ['raw'], script })).to.equal(`block${8 << 20}\n`)
   })
 
-  itInLongRun('has volumes of a node, from a provisioner without CSI', async () => {
+  it('has volumes of a node, from a provisioner without CSI', async () => {
     await apply(claim('local', { class: localPathClass }))
     await runInPod(cluster, { claims: ['local'], script: 'echo kept > /local/x' })
     expect(await runInPod(cluster, { claims: ['local'], script: 'cat /local/x' })).to.equal('kept\n')

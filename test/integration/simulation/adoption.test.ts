@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { Network, startSimulatedMember } from '#simulation/index.ts'
 import { silentLogger } from '#telemetry/index.ts'
-import { kubectl, runKcp, waitFor, type CommandResult } from '#test/support/index.ts'
+import { isLongRun, kubectl, runKcp, waitFor, type CommandResult } from '#test/support/index.ts'
 import { startWidgetOperator, widget, widgetDefinition } from '#test/support/widget-operator.ts'
 import { startInstance, type KcpInstance, type Tenant } from '../kcp-instance.ts'
 
@@ -250,7 +250,7 @@ describe('the adoption of a running namespace', function () {
     const killUntil = async (mode: string, reason: string): Promise<void> => {
       const patch = JSON.stringify({ spec: { mode } })
       await kcp.admin.kubectl(['patch', 'adoption', 'old.killed', '--type=merge', '-p', patch])
-      for (const afterMs of [20, 120, 400, 1200]) {
+      for (const afterMs of isLongRun ? [20, 120, 400, 1200] : [120, 1200]) {
         await new Promise((resolve) => setTimeout(resolve, afterMs))
         await kcp.process.kill()
         await kcp.process.start()

@@ -15,7 +15,15 @@ import { ensureCrds, explainWorkload, PlacementInputs, previewDrain, startOperat
 import { joinMember } from '#syncer/index.ts'
 import { createLogger } from '#telemetry/index.ts'
 import { createPki, createPkiMaterial } from '#virtualapi/index.ts'
-import { isLongRun, kubectl, startCluster, waitFor, type Cluster, type ClusterOptions } from '#test/support/index.ts'
+import {
+  isLongRun,
+  itInLongRun,
+  kubectl,
+  startCluster,
+  waitFor,
+  type Cluster,
+  type ClusterOptions,
+} from '#test/support/index.ts'
 import { asWildcard, clientOf } from './ordinary-upstream.ts'
 import { simulateKubelet, type SimulatedKubelet } from './played-member.ts'
 
@@ -328,68 +336,77 @@ describe('the operator and two members', function () {
     await until('it to be gone', async () => (await up.tryGet(statefulSets, ref, { signal })) === undefined)
   })
 
-  it('leaves the Ingress in a member that it moves from until clients have forgotten the address', async () => {
-    const space = 'outside'
-    const ref = { namespace: space, name: 'site' }
-    const labels = { app: 'site' }
-    await up.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: space } }, { signal })
-    const move = { drainSeconds: 5, soakSeconds: 1, forwardSeconds: 6 }
-    const apiVersion = 'kcp.dev/v1alpha1'
-    const namespaceSelector = { matchLabels: { 'kubernetes.io/metadata.name': space } }
-    const placement = { apiVersion, kind: 'Placement', metadata: { name: space }, spec: { namespaceSelector, move } }
-    await up.create(placements, placement, { signal })
-    const template = { metadata: { labels }, spec: { containers: [{ name: 'site', image: 'example/site:1' }] } }
-    const spec = { replicas: 1, selector: { matchLabels: labels }, template }
-    const metadata = { ...ref, annotations: { 'kcp.dev/clusters': 'east' } }
-    await up.create(deployments, { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec }, { signal })
-    const ports = [{ port: 80 }]
-    const service = { apiVersion: 'v1', kind: 'Service', metadata: ref, spec: { selector: labels, ports } }
-    await up.create(services, service, { signal })
-    const defaultBackend = { service: { name: 'site', port: { number: 80 } } }
-    const ingress = { apiVersion: 'networking.k8s.io/v1', kind: 'Ingress', metadata: ref, spec: { defaultBackend } }
-    await up.create(ingresses, ingress, { signal })
+  itInLongRun(
+    'leaves the Ingress in a member that it moves from until clients have forgotten the address',
+    async () => {
+      const space = 'outside'
+      const ref = { namespace: space, name: 'site' }
+      const labels = { app: 'site' }
+      await up.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: space } }, { signal })
+      const move = { drainSeconds: 5, soakSeconds: 1, forwardSeconds: 6 }
+      const apiVersion = 'kcp.dev/v1alpha1'
+      const namespaceSelector = { matchLabels: { 'kubernetes.io/metadata.name': space } }
+      const placement = { apiVersion, kind: 'Placement', metadata: { name: space }, spec: { namespaceSelector, move } }
+      await up.create(placements, placement, { signal })
+      const template = { metadata: { labels }, spec: { containers: [{ name: 'site', image: 'example/site:1' }] } }
+      const spec = { replicas: 1, selector: { matchLabels: labels }, template }
+      const metadata = { ...ref, annotations: { 'kcp.dev/clusters': 'east' } }
+      await up.create(deployments, { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec }, { signal })
+      const ports = [{ port: 80 }]
+      const service = { apiVersion: 'v1', kind: 'Service', metadata: ref, spec: { selector: labels, ports } }
+      await up.create(services, service, { signal })
+      const defaultBackend = { service: { name: 'site', port: { number: 80 } } }
+      const ingress = { apiVersion: 'networking.k8s.io/v1', kind: 'Ingress', metadata: ref, spec: { defaultBackend } }
+      await up.create(ingresses, ingress, { signal })
 
-    const copyIn = async (member: string, gvr: typeof ingresses): Promise<KubeObject | undefined> => {
-      const { items } = await members[member]!.client.list<KubeObject>(gvr, { signal })
-      return items.find((one) => one.metadata.name === 'site')
-    }
-    const giveAddress = async (member: string, ip: string): Promise<void> => {
-      const copy = await until(`the Ingress in ${member}`, () => copyIn(member, ingresses))
-      const at = { namespace: copy.metadata.namespace ?? '', name: 'site' }
-      const status = { loadBalancer: { ingress: [{ ip }] } }
-      await members[member]!.client.patch(ingresses, at, 'merge', { status }, { subresource: 'status', signal })
-    }
-    const addresses = async (): Promise<string> =>
-      JSON.stringify((await up.get<KubeObject>(ingresses, ref, { signal }))['status'])
-    const stateIn = async (member: string): Promise<string | undefined> => {
-      const object = await up.get<KubeObject>(deployments, ref, { signal })
-      return placedOn(object)[member]?.state
-    }
-    await giveAddress('east', '192.0.2.1')
-    await until('the address of east', async () => (await addresses()).includes('192.0.2.1'))
-    await until('the copy in east', async () => (await stateIn('east')) === 'Serving')
-    const to = { metadata: { annotations: { 'kcp.dev/clusters': 'west' } } }
-    await up.patch(deployments, ref, 'merge', to, { signal })
-    await giveAddress('west', '192.0.2.2')
-    await until('east to forward', async () => (await stateIn('east')) === 'Forwarding', 60_000)
-    await until('the pods in east to be gone', async () => (await copyIn('east', deployments)) === undefined)
-    await until('the address of west alone', async () => !(await addresses()).includes('192.0.2.1'))
-    expect(await addresses()).to.include('192.0.2.2')
-    const { metadata: since } = await up.list<KubeObject>(ingresses, { signal })
-    for (const gvr of [ingresses, services]) expect(await copyIn('east', gvr), gvr.resource).to.not.equal(undefined)
-    await until('the end of the move', async () => (await stateIn('east')) === undefined)
-    await until('the end of the Ingress in east', async () => (await copyIn('east', ingresses)) === undefined)
-    expect(await copyIn('west', ingresses)).to.not.equal(undefined)
-    const last = await up.patch<KubeObject>(ingresses, ref, 'merge', { metadata: { labels: { end: '' } } }, { signal })
-    const followed = up.watch<KubeObject>(ingresses, { resourceVersion: since.resourceVersion ?? '', signal })
-    for await (const { object } of followed) {
-      expect(JSON.stringify(object['status']), 'once told no more').to.not.include('192.0.2.1')
-      if (object.metadata.resourceVersion === last.metadata.resourceVersion) break
-    }
-    await up.delete(placements, { name: space }, { signal })
-    for (const gvr of [deployments, services, ingresses]) await up.delete(gvr, ref, { signal })
-    await until('the end of all in west', async () => (await copyIn('west', deployments)) === undefined)
-  })
+      const copyIn = async (member: string, gvr: typeof ingresses): Promise<KubeObject | undefined> => {
+        const { items } = await members[member]!.client.list<KubeObject>(gvr, { signal })
+        return items.find((one) => one.metadata.name === 'site')
+      }
+      const giveAddress = async (member: string, ip: string): Promise<void> => {
+        const copy = await until(`the Ingress in ${member}`, () => copyIn(member, ingresses))
+        const at = { namespace: copy.metadata.namespace ?? '', name: 'site' }
+        const status = { loadBalancer: { ingress: [{ ip }] } }
+        await members[member]!.client.patch(ingresses, at, 'merge', { status }, { subresource: 'status', signal })
+      }
+      const addresses = async (): Promise<string> =>
+        JSON.stringify((await up.get<KubeObject>(ingresses, ref, { signal }))['status'])
+      const stateIn = async (member: string): Promise<string | undefined> => {
+        const object = await up.get<KubeObject>(deployments, ref, { signal })
+        return placedOn(object)[member]?.state
+      }
+      await giveAddress('east', '192.0.2.1')
+      await until('the address of east', async () => (await addresses()).includes('192.0.2.1'))
+      await until('the copy in east', async () => (await stateIn('east')) === 'Serving')
+      const to = { metadata: { annotations: { 'kcp.dev/clusters': 'west' } } }
+      await up.patch(deployments, ref, 'merge', to, { signal })
+      await giveAddress('west', '192.0.2.2')
+      await until('east to forward', async () => (await stateIn('east')) === 'Forwarding', 60_000)
+      await until('the pods in east to be gone', async () => (await copyIn('east', deployments)) === undefined)
+      await until('the address of west alone', async () => !(await addresses()).includes('192.0.2.1'))
+      expect(await addresses()).to.include('192.0.2.2')
+      const { metadata: since } = await up.list<KubeObject>(ingresses, { signal })
+      for (const gvr of [ingresses, services]) expect(await copyIn('east', gvr), gvr.resource).to.not.equal(undefined)
+      await until('the end of the move', async () => (await stateIn('east')) === undefined)
+      await until('the end of the Ingress in east', async () => (await copyIn('east', ingresses)) === undefined)
+      expect(await copyIn('west', ingresses)).to.not.equal(undefined)
+      const last = await up.patch<KubeObject>(
+        ingresses,
+        ref,
+        'merge',
+        { metadata: { labels: { end: '' } } },
+        { signal },
+      )
+      const followed = up.watch<KubeObject>(ingresses, { resourceVersion: since.resourceVersion ?? '', signal })
+      for await (const { object } of followed) {
+        expect(JSON.stringify(object['status']), 'once told no more').to.not.include('192.0.2.1')
+        if (object.metadata.resourceVersion === last.metadata.resourceVersion) break
+      }
+      await up.delete(placements, { name: space }, { signal })
+      for (const gvr of [deployments, services, ingresses]) await up.delete(gvr, ref, { signal })
+      await until('the end of all in west', async () => (await copyIn('west', deployments)) === undefined)
+    },
+  )
 
   /**
    * Watches which pods of an application end in a member from now on; `stop` tells whether each took requests when it
@@ -419,137 +436,141 @@ describe('the operator and two members', function () {
     }
   }
 
-  it('divides a Deployment, and divides it again when it is scaled, by hand or by metrics, and when a member leaves and returns', async () => {
-    const space = 'divided'
-    const ref = { namespace: space, name: 'api' }
-    const labels = { app: 'api' }
-    await up.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: space } }, { signal })
-    await up.create(
-      placements,
-      {
-        apiVersion: 'kcp.dev/v1alpha1',
-        kind: 'Placement',
-        metadata: { name: 'divided' },
-        spec: {
-          namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': space } },
-          replicas: { mode: 'Divide' },
+  itInLongRun(
+    'divides a Deployment, and divides it again when it is scaled, by hand or by metrics, and when a member leaves and returns',
+    async function () {
+      this.timeout(300_000)
+      const space = 'divided'
+      const ref = { namespace: space, name: 'api' }
+      const labels = { app: 'api' }
+      await up.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: space } }, { signal })
+      await up.create(
+        placements,
+        {
+          apiVersion: 'kcp.dev/v1alpha1',
+          kind: 'Placement',
+          metadata: { name: 'divided' },
+          spec: {
+            namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': space } },
+            replicas: { mode: 'Divide' },
+          },
         },
-      },
-      { signal },
-    )
-    const resources = { requests: { cpu: '100m' } }
-    const template = {
-      metadata: { labels },
-      spec: { containers: [{ name: 'api', image: 'example/api:1', resources }] },
-    }
-    const spec = { replicas: 12, selector: { matchLabels: labels }, template }
-    await up.create(deployments, { apiVersion: 'apps/v1', kind: 'Deployment', metadata: ref, spec }, { signal })
-    const replicasIn = async (member: string): Promise<number> => {
-      const { items } = await members[member]!.client.list<KubeObject>(deployments, { signal })
-      const copy = items.find(({ metadata }) => metadata.name === 'api')
-      return (copy?.['spec'] as { replicas?: number } | undefined)?.replicas ?? 0
-    }
-    /** As `kubectl rollout status` judges it. */
-    const isRolledOut = async (replicas: number): Promise<boolean> => {
-      const { metadata, status } = await up.get<KubeObject>(deployments, ref, { signal })
-      const counts = status as Record<string, number | undefined>
-      return (
-        counts['observedGeneration'] === metadata.generation &&
-        ['replicas', 'updatedReplicas', 'availableReplicas'].every((field) => counts[field] === replicas)
+        { signal },
       )
-    }
-    const untilDivided = (east: number, west: number): Promise<unknown> =>
-      until(
-        `${east} in east and ${west} in west`,
-        async () =>
-          (await replicasIn('east')) === east &&
-          (await replicasIn('west')) === west &&
-          (await isRolledOut(east + west)),
-        90_000,
-      )
-    const scale = async (replicas: number): Promise<unknown> =>
-      await up.patch(deployments, ref, 'merge', { spec: { replicas } }, { subresource: 'scale', signal })
-    await untilDivided(6, 6)
-    await scale(30)
-    await untilDivided(15, 15)
-    await scale(6)
-    await untilDivided(3, 3)
-    await setSpec('west', { taints: [{ key: 'divided', effect: 'NoExecute' }] })
-    await untilDivided(6, 0)
-    const ended = await endingPods('east', 'api')
-    await setSpec('west', { taints: null })
-    await untilDivided(3, 3)
-    const withdrawn = await ended.stop()
-    expect(withdrawn, 'labels of the pods that ended').to.deep.equal(['false', 'false', 'false'])
+      const resources = { requests: { cpu: '100m' } }
+      const template = {
+        metadata: { labels },
+        spec: { containers: [{ name: 'api', image: 'example/api:1', resources }] },
+      }
+      const spec = { replicas: 12, selector: { matchLabels: labels }, template }
+      await up.create(deployments, { apiVersion: 'apps/v1', kind: 'Deployment', metadata: ref, spec }, { signal })
+      const replicasIn = async (member: string): Promise<number> => {
+        const { items } = await members[member]!.client.list<KubeObject>(deployments, { signal })
+        const copy = items.find(({ metadata }) => metadata.name === 'api')
+        return (copy?.['spec'] as { replicas?: number } | undefined)?.replicas ?? 0
+      }
+      /** As `kubectl rollout status` judges it. */
+      const isRolledOut = async (replicas: number): Promise<boolean> => {
+        const { metadata, status } = await up.get<KubeObject>(deployments, ref, { signal })
+        const counts = status as Record<string, number | undefined>
+        return (
+          counts['observedGeneration'] === metadata.generation &&
+          ['replicas', 'updatedReplicas', 'availableReplicas'].every((field) => counts[field] === replicas)
+        )
+      }
+      const untilDivided = (east: number, west: number): Promise<unknown> =>
+        until(
+          `${east} in east and ${west} in west`,
+          async () =>
+            (await replicasIn('east')) === east &&
+            (await replicasIn('west')) === west &&
+            (await isRolledOut(east + west)),
+          90_000,
+        )
+      const scale = async (replicas: number): Promise<unknown> =>
+        await up.patch(deployments, ref, 'merge', { spec: { replicas } }, { subresource: 'scale', signal })
+      await untilDivided(6, 6)
+      await scale(30)
+      await untilDivided(15, 15)
+      await scale(6)
+      await untilDivided(3, 3)
+      await setSpec('west', { taints: [{ key: 'divided', effect: 'NoExecute' }] })
+      await untilDivided(6, 0)
+      const ended = await endingPods('east', 'api')
+      await setSpec('west', { taints: null })
+      await untilDivided(3, 3)
+      const withdrawn = await ended.stop()
+      expect(withdrawn, 'labels of the pods that ended').to.deep.equal(['false', 'false', 'false'])
 
-    const metadata = { namespace: space, name: 'api' }
-    const budget = { minAvailable: 4, selector: { matchLabels: labels } }
-    await up.create(
-      budgets,
-      { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata, spec: budget },
-      { signal },
-    )
-    for (const member of ['east', 'west'])
-      await until(`the part of the budget in ${member}`, async () => {
-        const { items } = await members[member]!.client.list<KubeObject>(budgets, { signal })
-        const copy = items.find((one) => one.metadata.name === 'api')
-        return (copy?.['spec'] as { minAvailable?: number } | undefined)?.minAvailable === 2
+      const metadata = { namespace: space, name: 'api' }
+      const budget = { minAvailable: 4, selector: { matchLabels: labels } }
+      await up.create(
+        budgets,
+        { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata, spec: budget },
+        { signal },
+      )
+      for (const member of ['east', 'west'])
+        await until(`the part of the budget in ${member}`, async () => {
+          const { items } = await members[member]!.client.list<KubeObject>(budgets, { signal })
+          const copy = items.find((one) => one.metadata.name === 'api')
+          return (copy?.['spec'] as { minAvailable?: number } | undefined)?.minAvailable === 2
+        })
+      const scaleTargetRef = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'api' }
+      const target = { type: 'Utilization', averageUtilization: 50 }
+      const scaler = {
+        ...{ scaleTargetRef, minReplicas: 1, maxReplicas: 50 },
+        metrics: [{ type: 'Resource', resource: { name: 'cpu', target } }],
+        behavior: { scaleDown: { stabilizationWindowSeconds: 0 } },
+      }
+      await up.create(
+        autoscalers,
+        { apiVersion: 'autoscaling/v2', kind: 'HorizontalPodAutoscaler', metadata, spec: scaler },
+        { signal },
+      )
+      const scalingActive = async (): Promise<string | undefined> => {
+        const { status } = await up.get<KubeObject>(autoscalers, ref, { signal })
+        const { conditions = [] } = (status ?? {}) as { conditions?: { type: string; reason: string }[] }
+        return conditions.find(({ type }) => type === 'ScalingActive')?.reason
+      }
+      await until('the autoscaler to miss metrics', async () => (await scalingActive()) === 'FailedGetResourceMetric')
+      // 75 % of what they ask for, then 25 %: at a target of 50 %, half as many again, and then half as many.
+      cpuPerPod = '75m'
+      await until('the autoscaler to find metrics', async () => (await scalingActive()) === 'ValidMetricFound')
+      await until('replicas to be added', async () => (await replicasIn('east')) + (await replicasIn('west')) >= 9)
+      cpuPerPod = '50m'
+      await until('the number to stay', async () => {
+        const { status } = await up.get<KubeObject>(autoscalers, ref, { signal })
+        const { currentReplicas, desiredReplicas, currentMetrics } = status as Record<string, unknown>
+        return currentReplicas === desiredReplicas && JSON.stringify(currentMetrics).includes('"averageUtilization":50')
       })
-    const scaleTargetRef = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'api' }
-    const target = { type: 'Utilization', averageUtilization: 50 }
-    const scaler = {
-      ...{ scaleTargetRef, minReplicas: 1, maxReplicas: 50 },
-      metrics: [{ type: 'Resource', resource: { name: 'cpu', target } }],
-      behavior: { scaleDown: { stabilizationWindowSeconds: 0 } },
-    }
-    await up.create(
-      autoscalers,
-      { apiVersion: 'autoscaling/v2', kind: 'HorizontalPodAutoscaler', metadata, spec: scaler },
-      { signal },
-    )
-    const scalingActive = async (): Promise<string | undefined> => {
-      const { status } = await up.get<KubeObject>(autoscalers, ref, { signal })
-      const { conditions = [] } = (status ?? {}) as { conditions?: { type: string; reason: string }[] }
-      return conditions.find(({ type }) => type === 'ScalingActive')?.reason
-    }
-    await until('the autoscaler to miss metrics', async () => (await scalingActive()) === 'FailedGetResourceMetric')
-    // 75 % of what they ask for, then 25 %: at a target of 50 %, half as many again, and then half as many.
-    cpuPerPod = '75m'
-    await until('the autoscaler to find metrics', async () => (await scalingActive()) === 'ValidMetricFound')
-    await until('replicas to be added', async () => (await replicasIn('east')) + (await replicasIn('west')) >= 9)
-    cpuPerPod = '50m'
-    await until('the number to stay', async () => {
-      const { status } = await up.get<KubeObject>(autoscalers, ref, { signal })
-      const { currentReplicas, desiredReplicas, currentMetrics } = status as Record<string, unknown>
-      return currentReplicas === desiredReplicas && JSON.stringify(currentMetrics).includes('"averageUtilization":50')
-    })
-    cpuPerPod = '1m'
-    await up.patch(autoscalers, ref, 'merge', { spec: { minReplicas: 6 } }, { signal })
-    await untilDivided(3, 3)
-    const { status: scaled } = await up.get<KubeObject>(autoscalers, ref, { signal })
-    expect(scaled).to.deep.include({ desiredReplicas: 6 })
-    await up.delete(autoscalers, ref, { signal })
-    cpuPerPod = undefined
+      cpuPerPod = '1m'
+      await up.patch(autoscalers, ref, 'merge', { spec: { minReplicas: 6 } }, { signal })
+      await untilDivided(3, 3)
+      const { status: scaled } = await up.get<KubeObject>(autoscalers, ref, { signal })
+      expect(scaled).to.deep.include({ desiredReplicas: 6 })
+      await up.delete(autoscalers, ref, { signal })
+      cpuPerPod = undefined
 
-    for (const { kubelet } of Object.values(members)) kubelet.hold('api-')
-    const bad = { progressDeadlineSeconds: 5, template: { spec: { containers: [{ name: 'api', image: 'bad:1' }] } } }
-    await up.patch(deployments, ref, 'strategic', { spec: bad }, { signal })
-    const stopped = await until('the rollout to stop in all members', async () => {
-      const { status } = await up.get<KubeObject>(deployments, ref, { signal })
-      const { conditions = [] } = status as { conditions?: { reason: string }[] }
-      const isOver = conditions.some(({ reason }) => reason === 'ProgressDeadlineExceeded')
-      return isOver && (status as { updatedReplicas?: number }).updatedReplicas === 2 && status
-    })
-    expect(stopped).to.deep.include({ replicas: 8, availableReplicas: 6 })
-    const told = await kubectl(upKubeconfig, ['rollout', 'status', 'deployment/api', '-n', space], { expectCode: 1 })
-    expect(told.stderr).to.contain('exceeded its progress deadline')
-    for (const { kubelet } of Object.values(members)) kubelet.release()
-    await untilDivided(3, 3)
+      for (const { kubelet } of Object.values(members)) kubelet.hold('api-')
+      const bad = { progressDeadlineSeconds: 5, template: { spec: { containers: [{ name: 'api', image: 'bad:1' }] } } }
+      await up.patch(deployments, ref, 'strategic', { spec: bad }, { signal })
+      const stopped = await until('the rollout to stop in all members', async () => {
+        const { status } = await up.get<KubeObject>(deployments, ref, { signal })
+        const { conditions = [] } = status as { conditions?: { reason: string }[] }
+        const isOver = conditions.some(({ reason }) => reason === 'ProgressDeadlineExceeded')
+        return isOver && (status as { updatedReplicas?: number }).updatedReplicas === 2 && status
+      })
+      expect(stopped).to.deep.include({ replicas: 8, availableReplicas: 6 })
+      const told = await kubectl(upKubeconfig, ['rollout', 'status', 'deployment/api', '-n', space], { expectCode: 1 })
+      expect(told.stderr).to.contain('exceeded its progress deadline')
+      for (const { kubelet } of Object.values(members)) kubelet.release()
+      await untilDivided(3, 3)
 
-    await up.delete(deployments, ref, { signal })
-    await until('it to be gone', async () => (await up.tryGet(deployments, ref, { signal })) === undefined)
-    await up.delete(placements, { name: 'divided' }, { signal })
-  }).timeout(300_000)
+      await up.delete(deployments, ref, { signal })
+      await until('it to be gone', async () => (await up.tryGet(deployments, ref, { signal })) === undefined)
+      await up.delete(placements, { name: 'divided' }, { signal })
+    },
+  )
 
   it('follows a Placement of the tenant if nothing is annotated', async () => {
     await up.create(
