@@ -1,5 +1,5 @@
 // Metrics: counters, gauges and histograms of this process, on prom-client. No label may carry the name of a logical
-// cluster or of an object: thousands of series block a scrape.
+// cluster or of an object, because thousands of series block a scrape; ranked-gauges.ts names a bounded number.
 import { createRequire } from 'node:module'
 import type Prom from 'prom-client'
 
@@ -30,10 +30,19 @@ interface Described {
   readonly labels?: readonly string[]
 }
 
+/** One series of a gauge with labels. */
+export interface Sample {
+  readonly labels: Labels
+  readonly value: number
+}
+
 export interface Metrics {
   counter(options: Described): Counter
-  /** `read` is called at each scrape; without it the gauge shows the value last set. */
-  gauge(options: Described & { readonly read?: () => number }): Gauge
+  /**
+   * `read` is called at each scrape and gives the value, or all series of a gauge with labels. Without it, the gauge
+   * shows the value last set.
+   */
+  gauge(options: Described & { readonly read?: () => number | Iterable<Sample> }): Gauge
   histogram(options: Described & { readonly buckets?: readonly number[] }): Histogram
   /** The text of a scrape and its media type. */
   scrape(): Promise<{ contentType: string; body: string }>
@@ -63,7 +72,13 @@ export function createMetrics(): Metrics {
         ...common(options),
         ...(read && {
           collect() {
-            this.set(read())
+            const now = read()
+            if (typeof now === 'number') {
+              this.set(now)
+              return
+            }
+            this.reset()
+            for (const { labels, value } of now) this.set(labels, value)
           },
         }),
       })

@@ -666,7 +666,7 @@ interface Recording {
 
 /** Starts to keep rows of usage, where there is a history. Returns a function that ends it. */
 function recordUsage(
-  { usage, sharing, clock, log, root }: Settings,
+  { usage, sharing, clock, log, metrics, root }: Settings,
   { dependencies, directory, watchCache, objects, client, signal }: Recording,
 ): (() => Promise<void>) | undefined {
   const meter = dependencies.usageMeter
@@ -680,6 +680,7 @@ function recordUsage(
     owns: (id) => id !== root?.id && (sharing?.ownership.owns(id) ?? true),
     clock,
     log,
+    metrics,
   })
   const unobserve = watchCache.observe({
     changed: ({ entry }) => recorder.touched(entry.key.cluster),

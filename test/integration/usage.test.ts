@@ -86,9 +86,12 @@ describe('usage of logical clusters', function () {
     expect(metrics.status).to.equal(200)
     const limited = await tenant.http.request('POST', `${tenant.base}${maps}`, { body: { metadata: { name: 'm-0' } } })
     expect(limited.status, 'it exists').to.equal(409)
+    return countIn(tenant.base, await listable(tenant))
+  }
+  const countIn = async (base: string, resources: readonly string[]): Promise<number> => {
     let count = 0
-    for (const resource of await listable(tenant)) {
-      const { text } = await instance.admin.http.request('GET', `${tenant.base}${resource}`)
+    for (const resource of resources) {
+      const { text } = await instance.admin.http.request('GET', `${base}${resource}`)
       const { items = [] } = JSON.parse(text) as { items?: { metadata: { resourceVersion?: string } }[] }
       count += items.filter(({ metadata }) => !bootstrap.has(metadata.resourceVersion ?? '')).length
     }
@@ -134,6 +137,65 @@ describe('usage of logical clusters', function () {
     expect(acmes?.objectHours).to.be.greaterThan(0)
     expect(acmes?.byteHours).to.be.greaterThan((acmes?.objectHours ?? 0) * 100)
     expect((await itemOf('other'))?.watchHours).to.be.greaterThan(0)
+  })
+
+  it('is in metrics: sums over all, and the 50 largest by name, which no tenant reads', async () => {
+    const many = 60
+    expect(await make(acme, 'large')).to.equal(201)
+    const logicalClusters = '/clusters/root/apis/kcp.dev/v1alpha1/logicalclusters'
+    for (let i = 0; i < many; i++) {
+      const body = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata: { name: `many-${i}` } }
+      expect((await instance.admin.http.request('POST', logicalClusters, { body })).status).to.equal(201)
+    }
+    for (let i = 0; i < many; i++)
+      for (let object = 0; object < 1 + (i % 3); object++) {
+        const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: `m-${object}` } }
+        const make = async (): Promise<boolean> =>
+          (await instance.admin.http.request('POST', `/clusters/many-${i}${maps}`, { body })).status === 201
+        await waitFor(make, { what: `a ConfigMap in many-${i}`, deadlineMs: 20_000, intervalMs: 50 })
+      }
+    const seriesOf = async (metric: string): Promise<Map<string, number>> => {
+      const { text } = await instance.admin.http.request('GET', '/metrics')
+      const lines = text.split('\n').filter((line) => new RegExp(`^${metric}[ {]`).test(line))
+      return new Map(
+        lines.map((line) => [/logical_cluster="([^"]*)"/.exec(line)?.[1] ?? '', Number(line.split(' ').at(-1))]),
+      )
+    }
+    const sumOf = async (metric: string): Promise<number | undefined> => (await seriesOf(metric)).get('')
+    const list = (await instance.admin.http.request('GET', logicalClusters)).json() as unknown as {
+      items: { metadata: { name: string } }[]
+    }
+    // The bases of all logical clusters have the same resources.
+    const resources = await listable(other)
+    const counts = new Map<string, number>()
+    for (const { metadata } of list.items)
+      counts.set(metadata.name, await countIn(`/clusters/${metadata.name}`, resources))
+    const recount = [...counts.values()].reduce((sum, count) => sum + count, 0)
+    await waitFor(async () => (await sumOf('kcp_usage_objects')) === recount, {
+      what: `the sum of objects to be ${recount}`,
+      ...within,
+    })
+    expect(await sumOf('kcp_usage_uncounted_logical_clusters')).to.equal(0)
+    const largest = [...counts].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1)).slice(0, 50)
+    expect([...(await seriesOf('kcp_usage_objects_top'))]).to.deep.equal(largest)
+    const bytes = await seriesOf('kcp_usage_object_bytes_top')
+    expect(bytes.size).to.equal(50)
+    expect(bytes.get('acme')).to.be.greaterThan(1000)
+    const requests = (await sumOf('kcp_usage_requests_total')) ?? 0
+    await using watch = await other.http.watch(`${other.base}${maps}?watch=1`)
+    expect(watch.status).to.equal(200)
+    await waitFor(async () => (await seriesOf('kcp_usage_watches_top')).get('other') === 1, {
+      what: 'the watch in the metrics',
+      ...within,
+    })
+    await waitFor(async () => (await sumOf('kcp_usage_requests_total')) === requests + 1, {
+      what: 'the request of the watch in the metrics',
+      ...within,
+    })
+    for (const path of ['/metrics', `${other.base}/metrics`]) {
+      const { text } = await other.http.request('GET', path)
+      expect(text, path).not.to.match(/kcp_usage|many-|acme/)
+    }
   })
 
   it('is printed as a table, as CSV and for OpenCost', async () => {

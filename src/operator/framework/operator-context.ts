@@ -1,9 +1,9 @@
-// The contract between the operator and its controllers, with its metrics. No label of a metric names a member, a
-// logical cluster or an object, to bound the number of series.
+// The contract between the operator and its controllers, with its metrics. No label of a metric names a member, an
+// object or, except for the 50 largest, a logical cluster, to bound the number of series.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { KubeClient, SharedInformers } from '#client/index.ts'
 import type { MemberDialer } from '#client/member/index.ts'
-import type { Gauge, Logger, Metrics } from '#telemetry/index.ts'
+import { rankedGauges, type Gauge, type Logger, type Measured, type Metrics } from '#telemetry/index.ts'
 
 export interface ClusterUrls {
   /** The `server` of a kubeconfig for the logical cluster. */
@@ -60,7 +60,12 @@ interface OperatorMetrics {
   readonly members: Gauge
   /** Workloads with a copy that is held back. */
   readonly heldWorkloads: Gauge
+  /** What placed workloads of each logical cluster request; undefined in a process that stands by. */
+  requested: (() => Iterable<Measured<RequestedMeasure>>) | undefined
 }
+
+/** CPUs, bytes, pods. */
+type RequestedMeasure = 'cpu' | 'memory' | 'pods'
 
 /** Registers the operator's metrics, all 0. A process that stands by keeps them so. */
 export function operatorMetrics(metrics: Pick<Metrics, 'gauge'>): OperatorMetrics {
@@ -75,5 +80,15 @@ export function operatorMetrics(metrics: Pick<Metrics, 'gauge'>): OperatorMetric
     help: 'Workloads that are held, because no suitable member cluster can take a copy',
   })
   heldWorkloads.set(0)
-  return { members, heldWorkloads }
+  const registered: OperatorMetrics = { members, heldWorkloads, requested: undefined }
+  rankedGauges<RequestedMeasure>(
+    metrics,
+    {
+      cpu: { name: 'kcp_usage_requested_cpu_cores', help: 'CPUs that placed workloads request' },
+      memory: { name: 'kcp_usage_requested_memory_bytes', help: 'Memory that placed workloads request' },
+      pods: { name: 'kcp_usage_requested_pods', help: 'Pods of placed workloads' },
+    },
+    () => registered.requested?.() ?? [],
+  )
+  return registered
 }

@@ -15,7 +15,7 @@ import { lossEvents, moveBegun } from './moves.ts'
 import { PlacementInputs } from './placement-inputs.ts'
 import { followPlacements, PlacementReports, reportTo, writePlacementStatus } from './placement-status.ts'
 import { plan } from './plan.ts'
-import { recordPlaced } from './record-placed.ts'
+import { recordPlaced, requestedByClusters } from './record-placed.ts'
 import { runRebalancing } from './rebalancing.ts'
 import { releaseGone, unknownMembers } from './release-gone.ts'
 import { heldMessage } from './status.ts'
@@ -67,7 +67,8 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
       ]
       try {
         started()
-        const { log } = context
+        const { log, metrics } = context
+        if (metrics !== undefined) metrics.requested = () => requestedByClusters(inputs)
         const reconcile = reconcilerOf(context, inputs, reports, deps)
         const parts = { context, inputs, reports, clock: deps.clock ?? systemClock }
         const writeStatus = (key: string, signal: AbortSignal): Promise<ReconcileResult> =>
@@ -112,6 +113,7 @@ export function placementController(deps: PlacementDeps = {}): OperatorControlle
       } finally {
         for (const end of ends) end()
         context.metrics?.heldWorkloads.set(0)
+        if (context.metrics !== undefined) context.metrics.requested = undefined
       }
     },
   }

@@ -67,17 +67,24 @@ export async function recordPlaced(
 const lastCountMs = 2000
 
 function count(inputs: PlacementInputs, book: UsageBook, seconds: number): void {
+  for (const { name, uid, amounts } of requestedByClusters(inputs))
+    book.add({
+      id: clusterIdOf(uid),
+      name,
+      cpuSeconds: amounts.cpu * seconds,
+      memoryByteSeconds: amounts.memory * seconds,
+      podSeconds: amounts.pods * seconds,
+    })
+}
+
+/** What placed workloads of each logical cluster request: CPUs, bytes, pods. */
+export function* requestedByClusters(inputs: PlacementInputs) {
   for (const name of inputs.usage.clusters) {
     const uid = inputs.clusters.store.get(name)?.metadata.uid
     if (uid === undefined) continue
     const requested = inputs.usage.requestedBy(name)
-    book.add({
-      id: clusterIdOf(uid),
-      name,
-      cpuSeconds: numberOf(requested, 'cpu') * seconds,
-      memoryByteSeconds: numberOf(requested, 'memory') * seconds,
-      podSeconds: numberOf(requested, 'pods') * seconds,
-    })
+    const [cpu, memory] = [numberOf(requested, 'cpu'), numberOf(requested, 'memory')]
+    yield { name, uid, amounts: { cpu, memory, pods: numberOf(requested, 'pods') } }
   }
 }
 

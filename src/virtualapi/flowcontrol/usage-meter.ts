@@ -63,6 +63,11 @@ export class UsageMeter {
     return this.#requests
   }
 
+  /** Open watches of users of a logical cluster. */
+  watchesOf(id: ClusterId): number {
+    return this.#watches.get(id)?.count ?? 0
+  }
+
   #counted(id: ClusterId): OpenWatches {
     const now = this.#now()
     const watches = this.#watches.get(id) ?? { count: 0, countedAt: now, seconds: 0 }

@@ -3,7 +3,7 @@
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { sleep, type Clock } from '#async/index.ts'
 import { partsByHour, UsageBook, type UsageHistory } from '#crds/index.ts'
-import type { Logger } from '#telemetry/index.ts'
+import { rankedGauges, type Counter, type Logger, type Measured, type Metrics } from '#telemetry/index.ts'
 import type { Metered, UsageMeter } from '#virtualapi/flowcontrol/usage-meter.ts'
 import type { KeptObjects } from '#virtualapi/hierarchy/subtree-budgets.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
@@ -18,6 +18,7 @@ export interface RecordOptions {
   readonly owns: ClusterFilter
   readonly clock: Clock
   readonly log: Logger
+  readonly metrics: Pick<Metrics, 'counter' | 'gauge'>
   /** Milliseconds between two counts, each of which is saved: what a crash loses. */
   readonly everyMs: number
 }
@@ -26,6 +27,9 @@ interface Size {
   readonly objects: number
   readonly bytes: number
 }
+
+/** The measures of metrics. */
+type Measure = 'objects' | 'bytes' | 'watches' | 'requests'
 
 /** How many logical clusters are read in one count, to learn their size. */
 const mostReads = 200
@@ -38,12 +42,16 @@ export class UsageRecorder {
   /** Seconds that do not count yet, because the size is not known. */
   readonly #unknown = new Map<ClusterId, number>()
   #countedAt: number
+  /** Requests per second between the last two counts. */
+  #rates: ReadonlyMap<ClusterId, number> = new Map()
+  readonly #allRequests: Counter
   #metered = new Map<ClusterId, Metered>()
 
   constructor(options: RecordOptions) {
     this.#options = options
     this.#book = new UsageBook(options.history)
     this.#countedAt = options.clock.now()
+    this.#allRequests = this.#register(options.metrics)
   }
 
   /** An object has changed, whether its logical cluster is in memory or not. Must be quick. */
@@ -69,7 +77,7 @@ export class UsageRecorder {
   async count(signal: AbortSignal): Promise<void> {
     const { clock, meter } = this.#options
     const now = clock.now()
-    for (const [id, more] of meter.take()) addTo(this.#metered, id, more)
+    this.#takeMetered(meter.take(), (now - this.#countedAt) / 1000)
     for (const { atMs, seconds } of partsByHour(this.#countedAt, now)) {
       await this.#book.open(atMs, signal)
       this.#countSizes(seconds)
@@ -79,6 +87,46 @@ export class UsageRecorder {
     this.#countMetered()
     await this.#learn(signal)
     await this.#book.save(signal)
+  }
+
+  #takeMetered(taken: ReadonlyMap<ClusterId, Metered>, seconds: number): void {
+    const rates = new Map<ClusterId, number>()
+    for (const [id, more] of taken) {
+      addTo(this.#metered, id, more)
+      this.#allRequests.inc({}, more.requests)
+      if (seconds > 0) rates.set(id, more.requests / seconds)
+    }
+    this.#rates = rates
+  }
+
+  /** Registers the metrics of usage: bounded in number, and counted by scrapes only. */
+  #register(metrics: RecordOptions['metrics']): Counter {
+    rankedGauges<Measure>(
+      metrics,
+      {
+        objects: { name: 'kcp_usage_objects', help: 'Stored objects' },
+        bytes: { name: 'kcp_usage_object_bytes', help: 'Bytes of stored objects' },
+        watches: { name: 'kcp_usage_watches', help: 'Open watches of users' },
+        requests: { name: 'kcp_usage_requests_per_second', help: 'Requests of users a second, in the last count' },
+      },
+      () => this.#measured(),
+    )
+    metrics.gauge({
+      name: 'kcp_usage_uncounted_logical_clusters',
+      help: 'Logical clusters whose objects are not counted yet; they are missing in kcp_usage_objects',
+      read: () => this.#unknown.size,
+    })
+    return metrics.counter({ name: 'kcp_usage_requests_total', help: 'Requests of users, counted every minute' })
+  }
+
+  *#measured(): Generator<Measured<Measure>> {
+    const { directory, owns, meter } = this.#options
+    for (const { id, name } of directory.all()) {
+      if (!owns(id)) continue
+      const { objects, bytes } = this.#sizeOf(id) ?? { objects: 0, bytes: 0 }
+      const requests = this.#rates.get(id) ?? 0
+      yield { name, amounts: { objects, bytes, watches: meter.watchesOf(id), requests } }
+    }
   }
 
   #countMetered(): void {
