@@ -1,6 +1,6 @@
 // A database that moves with its volume while something fails at each phase of the move: the operator, a mover or a
 // kubelet is killed. Each move must end with the database in the new member and every acknowledged row in it, which no two
-// writers could have.
+// writers could have. KCP_TEST_FAULTS: a regular expression for titles of tests, such as "kubelet.*Binding"; all by default.
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { needsLoopDevices, needsNodes, waitFor, type Cluster } from '#test/support/index.ts'
@@ -8,6 +8,7 @@ import { deleteAll } from '#test/e2e/delete-all.ts'
 import { endLabAfterAll } from '#test/e2e/lab.ts'
 import { StatefulTenant, type VolumeMove } from './stateful/stateful-tenant.ts'
 
+const only = new RegExp(process.env['KCP_TEST_FAULTS'] ?? '.')
 const phases = ['Preparing', 'Copying', 'Ready', 'Finishing', 'Binding'] as const
 
 endLabAfterAll()
@@ -80,22 +81,41 @@ describe('a database that moves while something fails', function () {
   }
 
   for (const [title, fault] of Object.entries(faults))
-    for (const phase of phases)
-      it(`loses no acknowledged row if ${title} in phase ${phase}`, async () => {
-        const since = Date.now() / 1000
-        const before = await tenant.checkRows('sql', since)
-        const to = (await tenant.isReadyIn('sql', 'pg', 'east')) ? 'west' : 'east'
-        let happened = 'the phase was not seen'
-        const { seconds, said } = await tenant.move('sql', 'pg', to, {
-          onState: async (move) => {
-            if (happened === 'it happened' || move.status?.phase !== phase) return
-            happened = (await fault(move)) ? 'it happened' : 'nothing was there to kill'
-          },
-        })
-        const rows = await tenant.rowsAfter('sql', since, before.acknowledged + 20)
-        process.stdout.write(
-          `      ${title}, ${phase}: ${happened}; ${seconds.toFixed(1)} s, without answer ${rows.longestGap} s, phases ${[...new Set(said.map((one) => one.phase))].join(', ')}\n`,
-        )
-        expect(rows.missing, 'acknowledged rows that are missing').to.deep.equal([])
+    for (const phase of phases) {
+      const name = `loses no acknowledged row if ${title} in phase ${phase}`
+      if (!only.test(name)) continue
+      it(name, async () => {
+        // A brief phase may be over before it is seen: then the next move is the one.
+        for (let attempt = 1; attempt <= 3; attempt++) {
+          const happened = await moveWith(title, fault, phase)
+          if (happened) return
+        }
+        // Phase Binding begins with the removal of both movers.
+        expect(phase === 'Binding' && title.includes('mover'), 'it could not be done in three moves').to.equal(true)
       })
+    }
+
+  /** Moves the database while something fails. Resolves with whether it did. */
+  const moveWith = async (
+    title: string,
+    fault: (move: VolumeMove) => Promise<boolean> | boolean,
+    phase: string,
+  ): Promise<boolean> => {
+    const since = Date.now() / 1000
+    const before = await tenant.checkRows('sql', since)
+    const to = (await tenant.isReadyIn('sql', 'pg', 'east')) ? 'west' : 'east'
+    let happened = 'the phase was not seen'
+    const { seconds, said } = await tenant.move('sql', 'pg', to, {
+      onLook: async (move) => {
+        if (happened === 'it happened' || move.status?.phase !== phase) return
+        happened = (await fault(move)) ? 'it happened' : 'nothing was there to kill'
+      },
+    })
+    const rows = await tenant.rowsAfter('sql', since, before.acknowledged + 20)
+    process.stdout.write(
+      `      ${title}, ${phase}: ${happened}; ${seconds.toFixed(1)} s, without answer ${rows.longestGap} s, phases ${[...new Set(said.map((one) => one.phase))].join(', ')}\n`,
+    )
+    expect(rows.missing, 'acknowledged rows that are missing').to.deep.equal([])
+    return happened === 'it happened'
+  }
 })

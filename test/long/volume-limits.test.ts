@@ -57,7 +57,7 @@ describe('volumes that move where something is missing', function () {
     })
 
   for (const member of ['east', 'west'])
-    for (const phase of ['Copying', 'Finishing'])
+    for (const phase of ['Copying', 'Finishing', 'Binding'])
       it(`goes on after the network of ${member} was cut for 30 s in phase ${phase}`, async () => {
         const space = `cut-${member}-${phase.toLowerCase()}`
         const place = await begin(space)

@@ -9,11 +9,13 @@ import {
   logicalClusters,
   memberClusters,
   memberState,
+  placements,
   volumeMoves,
   type ExportedApi,
   type GatewayReport,
   type LogicalCluster,
   type MemberCluster,
+  type Placement,
   type VolumeMove,
 } from '#crds/index.ts'
 import type { MemberApis } from '#operator/exported-apis/member-apis.ts'
@@ -23,7 +25,7 @@ import { createKeyQueue, runController, type ReconcileResult } from '#reconcile/
 import type { Gauge } from '#telemetry/index.ts'
 import { apply, type StartSyncer } from './apply.ts'
 import { ConnectedMembers } from './connected-members.ts'
-import { drainProgress } from './drain-progress.ts'
+import { drainProgress, type DrainProgress } from './drain-progress.ts'
 import { MemberSchemas } from './member-schemas.ts'
 import { listPlacedWorkloads, olderTwinOf, probe } from './observe.ts'
 import { PlacedWorkloads } from './placed-workloads.ts'
@@ -68,6 +70,7 @@ export function memberClusterController(deps: MemberClusterDeps): OperatorContro
       const members = new Members({
         context,
         informer,
+        placements: context.informers.of<Placement>(placements),
         placed,
         connected,
         schemas,
@@ -114,6 +117,8 @@ function ourApi({ informers, virtual }: OperatorContext): KubeClient | undefined
 interface MembersDependencies {
   readonly context: OperatorContext
   readonly informer: Informer<MemberCluster>
+  /** Of the admins. */
+  readonly placements: Informer<Placement>
   readonly placed: PlacedWorkloads
   readonly connected: ConnectedMembers
   readonly schemas: MemberSchemas
@@ -131,6 +136,8 @@ class Members {
   /** By member that is being deleted: the number of workloads that was logged last. */
   readonly #loggedRemaining = new Map<string, number>()
   readonly #revisions = new Revisions()
+  /** By member that drains: since when only claims that do not move are left, in Unix milliseconds. */
+  readonly #onlyClaimsSince = new Map<string, number>()
   /** By member: its syncer's report on its gateway. */
   readonly #gateways = new Map<string, GatewayReport>()
 
@@ -145,6 +152,7 @@ class Members {
     if (object === undefined) {
       this.#loggedRemaining.delete(name)
       this.#revisions.forget(name)
+      this.#onlyClaimsSince.delete(name)
       this.#gateways.delete(name)
       schemas.forget(name)
       await connected.disconnect(name)
@@ -187,7 +195,7 @@ class Members {
     const imported = deps.apis.placedIn(name, (api) => mayMove(api, informer.store.list()))
     const isDraining = memberState(object) === 'Draining'
     const claims = isDraining ? await placed.unusedClaimsIn(name, signal) : []
-    const drain = isDraining ? { drain: drainProgress(name, { workloads: placed.workloadsIn(name), claims }) } : {}
+    const drain = isDraining ? drainProgress(name, { workloads: placed.workloadsIn(name), claims }) : undefined
     const requested = await placed.requestedIn(name, signal)
     const isRestored = found.kind === 'answered' && this.#revisions.hasGoneBack(name, found)
     const nowMs = this.#clock.now()
@@ -213,11 +221,24 @@ class Members {
       isRestored,
       classes,
       suspended: connected.suspendedDeletionsOf(name),
-      ...drain,
+      ...(drain && { drain, ...this.#onlyClaims(name, drain, nowMs) }),
       nowMs,
       now,
     }
     return { object, probe: found, ...facts }
+  }
+
+  #onlyClaims(
+    member: string,
+    { claims, moving, held }: DrainProgress,
+    nowMs: number,
+  ): Pick<Observed, 'onlyClaimsForMs'> {
+    const isOnly = claims > 0 && moving === 0 && held === claims
+    const mayMove = this.#dependencies.placements.store.list().some(({ spec }) => spec?.volumes !== undefined)
+    if (!isOnly || !mayMove) this.#onlyClaimsSince.delete(member)
+    else if (!this.#onlyClaimsSince.has(member)) this.#onlyClaimsSince.set(member, nowMs)
+    const sinceMs = this.#onlyClaimsSince.get(member)
+    return sinceMs === undefined ? {} : { onlyClaimsForMs: nowMs - sinceMs }
   }
 
   async #probe(object: DeepReadonly<MemberCluster>, signal: AbortSignal): Promise<Probe> {

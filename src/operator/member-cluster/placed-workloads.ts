@@ -21,7 +21,7 @@ import {
   workloadKinds,
   type VolumeMove,
 } from '#crds/index.ts'
-import { claimsWithData, memberOfClaim } from '#placement/index.ts'
+import { claimsWithData, endsWithPod, memberOfClaim } from '#placement/index.ts'
 import type { ClaimThere, WorkloadThere } from './drain-progress.ts'
 
 const claims = { group: '', version: 'v1', resource: 'persistentvolumeclaims' } as const
@@ -59,12 +59,15 @@ export class PlacedWorkloads implements Disposable {
     )
   }
 
-  /** The claims with data in the member that none of its workloads uses. Waits for the first lists. */
+  /**
+   * The claims with data in the member that none of its workloads uses, without those of ephemeral volumes. Waits for the
+   * first lists.
+   */
   async unusedClaimsIn(member: string, signal: AbortSignal): Promise<ClaimThere[]> {
     await this.#claims.synced(signal)
     const found = [...this.#claimsByMember.keysOf(member)].flatMap((key) => {
       const claim = this.#claims.store.get(key)
-      return claim === undefined ? [] : [{ key, claim }]
+      return claim === undefined || endsWithPod(claim) ? [] : [{ key, claim }]
     })
     if (found.length === 0) return []
     const workloads = Map.groupBy(this.workloadsIn(member), ({ cluster, workload }) =>

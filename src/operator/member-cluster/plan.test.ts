@@ -69,6 +69,22 @@ describe('the plan for a MemberCluster', () => {
       steps: ['sync', 'setStatus'],
     },
     {
+      title: 'waits while volumes may still begin to move when it is deleted',
+      given: observed(
+        { placed: [], drain: { moving: 0, held: 1, claims: 1, remaining: [] }, onlyClaimsForMs: 59_000 },
+        { policy: 'Drain' },
+      ),
+      steps: ['sync', 'setStatus'],
+    },
+    {
+      title: 'does not wait any longer for volumes that have not begun to move',
+      given: observed(
+        { placed: [], drain: { moving: 0, held: 1, claims: 1, remaining: [] }, onlyClaimsForMs: 60_000 },
+        { policy: 'Drain' },
+      ),
+      steps: ['stopSyncer', 'removeInstallation', 'removeFinalizer', 'disconnect'],
+    },
+    {
       title: 'does not wait for volumes that nothing lets move',
       given: observed({ placed: [], drain: { moving: 0, held: 1, claims: 1, remaining: [] } }, { policy: 'Drain' }),
       steps: ['stopSyncer', 'removeInstallation', 'removeFinalizer', 'disconnect'],

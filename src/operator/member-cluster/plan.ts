@@ -42,6 +42,11 @@ export interface Observed {
   readonly isRestored: boolean
   /** The progress of the drain; absent unless the member drains. */
   readonly drain?: DrainProgress
+  /**
+   * For how many milliseconds only claims that do not move have been left; absent: other things are left, or nothing, or no
+   * Placement lets volumes move.
+   */
+  readonly onlyClaimsForMs?: number
   /** The logical clusters whose deletions its syncer suspends, because too many workloads are not known upstream. */
   readonly suspended?: readonly SuspendedDeletions[]
   /** The objects of tenants that its syncer cannot sync; absent: there are none. */
@@ -81,6 +86,8 @@ export interface Plan {
 
 /** Seconds between reconciles to a member that is being deleted and still has workloads. */
 const remainingRetrySeconds = 2
+/** How long claims without a workload may take to begin to move: twice the time after which they are looked at again. */
+const claimsPatienceMs = 60_000
 /** Seconds between reconciles to a member whose agent is not connected, which is found out at once. */
 const absentAgentSeconds = 3
 
@@ -119,11 +126,11 @@ function planSync(observed: Observed): Step[] {
  * that is gone.
  */
 function planDeletion(observed: Observed): Plan {
-  const { object, probe, placed, drain } = observed
+  const { object, probe, placed, drain, onlyClaimsForMs = Infinity } = observed
   if (!object.metadata.finalizers?.includes(memberFinalizer)) return { steps: [] }
   const policy = object.spec?.deletionPolicy ?? 'Drain'
-  // Volumes that no workload uses leave it, too, where a Placement lets them.
-  const isLeaving = placed.length > 0 || (drain?.moving ?? 0) > 0
+  // Volumes that no workload uses leave it, too, where a Placement lets them. Whether they move is found out only then.
+  const isLeaving = placed.length > 0 || (drain?.moving ?? 0) > 0 || onlyClaimsForMs < claimsPatienceMs
   if (isLeaving && policy === 'Drain') {
     const steps: Step[] = [
       ...syncStep(observed),

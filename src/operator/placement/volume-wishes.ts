@@ -12,7 +12,15 @@ import {
   type MemberCluster,
   type VolumeMove,
 } from '#crds/index.ts'
-import { claimsWithData, decide, memberOfClaim, usesClaim, volumeRuleOf } from '#placement/index.ts'
+import {
+  claimsWithData,
+  decide,
+  endsWithPod,
+  memberOfClaim,
+  needsClaim,
+  usesClaim,
+  volumeRuleOf,
+} from '#placement/index.ts'
 import type { KeyQueue, ReconcileResult } from '#reconcile/index.ts'
 import type { OperatorContext } from '#operator/framework/operator-context.ts'
 import { candidatesFor, choiceOfObject, rulesFor } from './observe.ts'
@@ -80,6 +88,7 @@ export async function reconcileVolumeWish(
   const claim = inputs.claims.store.get(key)
   const from = claim && memberOfClaim(claim)
   if (claim === undefined || from === undefined || claim.metadata.deletionTimestamp !== undefined) return {}
+  if (endsWithPod(claim)) return {}
   const wanted = wantedIn(claim, from, inputs.workloadsInNamespace(namespaceKeyOf(key)))
   const isLeaving = wanted === undefined && isDraining(inputs.members.store.get(from), inputs)
   const evacuation = isLeaving ? evacuationOf(key, claim, from, inputs) : undefined
@@ -132,12 +141,12 @@ function standbyOf(key: string, claim: CachedObject, from: string, inputs: Place
 }
 
 /**
- * The member to which a claim goes that no workload uses, from a member that is drained: the one that would be chosen for
- * a workload with this claim. Undefined: it stays.
+ * The member to which a claim goes that no workload uses any more, from a member that is drained: the one that would be
+ * chosen for a workload with this claim. Undefined: it stays.
  */
 function evacuationOf(key: string, claim: CachedObject, from: string, inputs: PlacementInputs): string | undefined {
   const namespaceKey = namespaceKeyOf(key)
-  for (const workload of inputs.workloadsInNamespace(namespaceKey)) if (usesClaim(workload, claim)) return undefined
+  for (const workload of inputs.workloadsInNamespace(namespaceKey)) if (needsClaim(workload, claim)) return undefined
   const { cluster = '', namespace = '', name } = parseKey(key)
   const owner = inputs.clusters.store.get(cluster)
   if (owner === undefined) return undefined

@@ -19,7 +19,7 @@ import {
   workloadKinds,
   type VolumeLock,
 } from '#crds/index.ts'
-import { memberOfClaim, usesClaim } from '#placement/index.ts'
+import { memberOfClaim, needsClaim, usesClaim } from '#placement/index.ts'
 import { gvrs, Obstacle, type MemberSide, type VolumeParties } from './parties.ts'
 
 export interface Claim extends KubeObject {
@@ -112,7 +112,7 @@ async function patchClaim(
 export interface Users {
   /** Workloads with something in the old member: `KIND "NAME"`. */
   readonly inSource: readonly string[]
-  /** Whether a workload waits in the new member for the data, or no workload uses it and the old member is drained. */
+  /** Whether a workload waits in the new member for the data, or none needs it and the old member is drained. */
   readonly isAwaited: boolean
 }
 
@@ -124,7 +124,7 @@ export async function workloadsOf({ move, source, upstream, signal }: VolumePart
   for (const { gvr, kind } of workloadKinds)
     for (const workload of (await upstream.list<KubeObject>(gvr, { namespace, signal })).items) {
       if (!usesClaim({ ...workload, kind }, claim)) continue
-      isUsed = true
+      if (needsClaim({ ...workload, kind }, claim)) isUsed = true
       const placed = placedOn(workload)
       const state = placed[from]
       if (placed[to]?.state === 'Assumed') isAwaited = true

@@ -26,6 +26,7 @@ import { gvrs, Obstacle, partiesOf, type MemberAccess, type VolumeParties } from
 import { advance, candidateOf, obstacleOf, pause, undo, type MoveContext, type Outcome } from './phases.ts'
 import { mayHavePlace, Places } from './places.ts'
 import { Rounds } from './rounds.ts'
+import { mayTell } from './tell.ts'
 
 export interface VolumeMoveDeps {
   /** The members whose syncers run. */
@@ -41,9 +42,6 @@ export interface VolumeMoveDeps {
 function isLostMember(member: DeepReadonly<MemberCluster> | undefined): boolean {
   return member?.spec?.fenced === true && unreachableSince(member) !== undefined
 }
-
-/** How long an Event is not repeated, milliseconds. */
-const repeatEventMs = 10 * 60_000
 
 const events = { group: '', version: 'v1', resource: 'events' } as const
 
@@ -297,10 +295,7 @@ class VolumeMoves {
     const reason = obstacle?.reason ?? phase
     if (before?.reason === reason) return
     const { eventsAt } = this.#deps.rounds.stateOf(move.metadata.name)
-    // A move that waits may find one obstacle after the other, again and again.
-    const nowMs = Date.parse(now)
-    if (nowMs - (eventsAt.get(reason) ?? -Infinity) < repeatEventMs) return
-    eventsAt.set(reason, nowMs)
+    if (!mayTell(eventsAt, reason, Date.parse(now))) return
     const { from, to } = move.spec
     const text: EventText = {
       type: obstacle === undefined || obstacle.reason === 'Queued' ? 'Normal' : 'Warning',

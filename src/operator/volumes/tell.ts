@@ -50,3 +50,18 @@ export function notKeptTexts({ notKept }: Pick<Survey, 'notKept'>): string[] {
   const more = notKept.count - named.length
   return more > 0 ? [...named, `and ${more} more`] : named
 }
+
+/** For how long an Event is not repeated, milliseconds, and how many Events a move has in this time. */
+const repeatEventMs = 10 * 60_000
+const maxEvents = 12
+
+/**
+ * Whether an Event with this reason is due, and if so, notes it. A move that waits may find one obstacle after the other,
+ * again and again, and members choose reasons, too. `toldAt`: when each reason was told last, in Unix milliseconds.
+ */
+export function mayTell(toldAt: Map<string, number>, reason: string, nowMs: number): boolean {
+  for (const [told, atMs] of toldAt) if (nowMs - atMs >= repeatEventMs) toldAt.delete(told)
+  if (toldAt.has(reason) || toldAt.size >= maxEvents) return false
+  toldAt.set(reason, nowMs)
+  return true
+}

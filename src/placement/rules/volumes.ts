@@ -1,6 +1,6 @@
 // The volumes of a workload: which claims it uses, and which members have their data.
 import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
-import { memberAnnotation, templateOf, volumeAnnotation } from '#crds/index.ts'
+import { hasEnded, memberAnnotation, templateOf, volumeAnnotation } from '#crds/index.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 
@@ -44,6 +44,16 @@ export function membersOfClaims(claims: readonly CachedObject[]): string[] {
 /** Whether pods of the workload use the claim, which is in its namespace. */
 export function usesClaim(workload: CachedObject, claim: Pick<CachedObject, 'metadata'>): boolean {
   return claimsOf(workload)?.(claim) ?? false
+}
+
+/** Whether pods of the workload use the claim, or may still do so: a Job or pod that has ended never runs again. */
+export function needsClaim(workload: CachedObject, claim: Pick<CachedObject, 'metadata'>): boolean {
+  return usesClaim(workload, claim) && !hasEnded(workload)
+}
+
+/** Whether the claim goes with its pod, which alone uses it: that of a generic ephemeral volume. */
+export function endsWithPod({ metadata: { ownerReferences = [] } }: Pick<CachedObject, 'metadata'>): boolean {
+  return ownerReferences.some(({ kind, controller }) => kind === 'Pod' && controller === true)
 }
 
 /** Tells which claims of its namespace the workload uses; undefined: none. */

@@ -40,8 +40,8 @@ export interface Moved {
 }
 
 export interface MoveOptions {
-  /** Called with each state of the VolumeMove that is new. */
-  readonly onState?: (move: VolumeMove) => Promise<void>
+  /** Called with the VolumeMove at each look, several times a second. */
+  readonly onLook?: (move: VolumeMove) => Promise<void>
   readonly deadlineMs?: number
 }
 
@@ -124,17 +124,16 @@ export class StatefulTenant implements AsyncDisposable {
 
   /** Moves a workload with volumes, and resolves when it is ready in the other member. */
   async move(space: string, app: string, member: string, options: MoveOptions = {}): Promise<Moved> {
-    const { onState, deadlineMs = 600_000 } = options
+    const { onLook, deadlineMs = 600_000 } = options
     const began = performance.now()
     const said: VolumeMoveStatus[] = []
     await this.as(space, 'annotate', '--overwrite', `statefulset/${app}`, `kcp.dev/clusters=${member}`)
     const look = async (): Promise<boolean> => {
       for (const move of await this.volumeMoves(space)) {
         const { status, spec } = move
-        if (status === undefined || spec.to !== member || JSON.stringify(status) === JSON.stringify(said.at(-1)))
-          continue
-        said.push(status)
-        await onState?.(move)
+        if (status === undefined || spec.to !== member) continue
+        if (JSON.stringify(status) !== JSON.stringify(said.at(-1))) said.push(status)
+        await onLook?.(move)
       }
       return await this.isReadyIn(space, app, member)
     }

@@ -137,12 +137,22 @@ export class Writers implements AsyncDisposable {
 export interface WriterOptions {
   readonly storageClass?: string
   readonly storage?: string
+  readonly accessMode?: string
+  readonly replicas?: number
+  /** persistentVolumeClaimRetentionPolicy */
+  readonly retention?: object
 }
 
 /** A StatefulSet that writes numbers into its volume. */
 export function writer(
   app: string,
-  { storageClass = storageClasses.late, storage = '64Mi' }: WriterOptions = {},
+  {
+    storageClass = storageClasses.late,
+    storage = '64Mi',
+    accessMode = 'ReadWriteOnce',
+    replicas = 1,
+    retention,
+  }: WriterOptions = {},
 ): object {
   const container = {
     ...{ name: 'main', image: shellImage, command: ['sh', '-c', script] },
@@ -152,7 +162,8 @@ export function writer(
   return {
     ...{ apiVersion: 'apps/v1', kind: 'StatefulSet', metadata: { name: app } },
     spec: {
-      ...{ serviceName: app, replicas: 1, selector: { matchLabels: { app } } },
+      ...{ serviceName: app, replicas, selector: { matchLabels: { app } } },
+      ...(retention && { persistentVolumeClaimRetentionPolicy: retention }),
       template: {
         metadata: { labels: { app } },
         spec: { terminationGracePeriodSeconds: 1, containers: [container] },
@@ -161,7 +172,7 @@ export function writer(
         {
           metadata: { name: 'data' },
           spec: {
-            ...{ accessModes: ['ReadWriteOnce'], storageClassName: storageClass },
+            ...{ accessModes: [accessMode], storageClassName: storageClass },
             resources: { requests: { storage } },
           },
         },
