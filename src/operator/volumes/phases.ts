@@ -591,9 +591,14 @@ export async function undo(
   return { status: { ...status, phase }, isOver: true }
 }
 
-/** The obstacle in an error. */
+/** The most characters of an obstacle's message. */
+const maxMessage = 2048
+
+/** The obstacle in an error. Members and movers choose many of these words, so they are bounded. */
 export function obstacleOf(error: unknown): { reason: string; message: string; againSeconds: number } {
-  if (error instanceof Obstacle) return error
-  if (isStatusError(error)) return { reason: error.reason, message: error.message, againSeconds: 5 }
-  return { reason: 'Failed', message: String(error), againSeconds: 10 }
+  const isKnown = error instanceof Obstacle || isStatusError(error)
+  const reason = isKnown && /^[A-Za-z]\w{0,99}$/.test(error.reason) ? error.reason : 'Failed'
+  const message = (isKnown ? error.message : String(error)).slice(0, maxMessage)
+  const againSeconds = error instanceof Obstacle ? error.againSeconds : isKnown ? 5 : 10
+  return { reason, message, againSeconds }
 }
