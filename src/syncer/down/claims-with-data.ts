@@ -50,14 +50,15 @@ async function refuseOtherClaims(
   known: readonly CachedObject[],
   isUsed: (claim: CachedObject) => boolean,
 ): Promise<void> {
-  const uids = new Set(known.map(({ metadata }) => metadata.uid))
+  const membersKnown = new Map(known.map((claim) => [claim.metadata.uid, memberOfClaim(claim)]))
   const { items } = await upstreamClient.list(gvrs.persistentvolumeclaims, { namespace, metadataOnly: true, signal })
   for (const claim of items.filter(isUsed)) {
     const { name: claimName = '', uid } = claim.metadata
-    if (!uids.has(uid))
+    const other = memberOfClaim(claim)
+    // The claims that are applied before the StatefulSet are those of our cache.
+    if (!membersKnown.has(uid) || membersKnown.get(uid) !== other)
       throw serviceUnavailable(`persistentvolumeclaims "${claimName}" is not in the list of all logical clusters yet`)
     refuseLocked(claim)
-    const other = memberOfClaim(claim)
     if (other !== undefined && other !== member.name)
       throw conflict(
         gvrs.statefulsets,
