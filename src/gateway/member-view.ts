@@ -1,5 +1,5 @@
 // The gateway's view of its member: four lists, each followed by a watch. Only a small record of each object is kept.
-import type { GroupVersionResource, KubeList, KubeObject } from '#apimachinery/meta/index.ts'
+import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import { createInformer, type Informer, type KubeClient } from '#client/index.ts'
 import { gatewayNamespacesName, gatewayPeerLabel, managedLabel, memberParts } from '#crds/index.ts'
 import type { Logger } from '#telemetry/index.ts'
@@ -43,7 +43,6 @@ export interface MemberView extends AsyncDisposable {
 /** Starts the lists and watches. */
 export function followMember(options: MemberViewOptions): MemberView {
   const { client, namespace, onSecret, onNamespaces, onPeer, onSlice, onPod, log, signal } = options
-  const common = { log, signal }
   const keep = <T>(
     gvr: GroupVersionResource,
     record: (object: KubeObject) => T | undefined,
@@ -51,13 +50,7 @@ export function followMember(options: MemberViewOptions): MemberView {
     scope: { readonly namespace?: string; readonly labelSelector?: string; readonly fieldSelector?: string },
   ): Informer<Kept<T>> => {
     const transform = (object: Kept<T>): Kept<T> => keptOf(object, record)
-    const informer = createInformer<Kept<T>>({
-      ...common,
-      client: listedInPages(client, transform),
-      gvr,
-      ...scope,
-      transform,
-    })
+    const informer = createInformer<Kept<T>>({ client, gvr, ...scope, transform, log, signal })
     informer.onChange(({ key, before, after }) => {
       const [was, is] = [before?.kept, after?.kept] as [T | undefined, T | undefined]
       if (was !== undefined || is !== undefined) onChange(key, was, is)
@@ -108,8 +101,6 @@ export async function findPods(client: KubeClient, address: string, signal: Abor
 }
 
 function keptOf<T>(object: KubeObject, record: (object: KubeObject) => T | undefined): Kept<T> {
-  // The object was already transformed with its page.
-  if ('kept' in object) return object as Kept<T>
   const { name, namespace, uid, resourceVersion } = object.metadata
   const metadata = {
     ...(name !== undefined && { name }),
@@ -119,36 +110,3 @@ function keptOf<T>(object: KubeObject, record: (object: KubeObject) => T | undef
   }
   return { apiVersion: object.apiVersion, kind: object.kind, metadata, kept: record(object) }
 }
-
-/**
- * The client with lists that are transformed page by page: the objects of a large member are never in memory all at
- * once.
- */
-function listedInPages<T extends KubeObject>(client: KubeClient, transform: (object: T) => T): KubeClient {
-  const list: KubeClient['list'] = async <O extends KubeObject>(
-    gvr: GroupVersionResource,
-    options: Parameters<KubeClient['list']>[1],
-  ): Promise<KubeList<O>> => {
-    const items: O[] = []
-    let next: string | undefined
-    for (;;) {
-      const page = await client.list<O>(gvr, {
-        ...options,
-        limit: pageSize,
-        ...(next !== undefined && { continue: next }),
-      })
-      for (const item of page.items) items.push(transform(item as unknown as T) as unknown as O)
-      next = page.metadata.continue
-      if (!next) return { ...page, items }
-    }
-  }
-  return new Proxy(client, {
-    get(target, property) {
-      if (property === 'list') return list
-      const value: unknown = Reflect.get(target, property, target)
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value
-    },
-  })
-}
-
-const pageSize = 500

@@ -29,7 +29,9 @@ export interface InformerOptions<T extends KubeObject> {
   readonly storedOnly?: boolean
   readonly metadataOnly?: boolean
   /**
-   * Returns the part of an object to keep; may change its argument. Name, namespace, uid and resourceVersion must stay.
+   * Returns the part of an object to keep; may change its argument. Name, namespace, uid and resourceVersion must stay,
+   * and with `allClusters` the annotation with the logical cluster. Called for each page of a list, so that a large
+   * list is never whole in memory.
    */
   readonly transform?: (object: T) => T
   readonly log: Logger
@@ -142,14 +144,23 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    const { client, gvr, storedOnly = false } = this.#options
+    const { client, gvr, storedOnly = false, transform } = this.#options
     this.#mustList = false
     const scope = this.#scope()
-    const list = await client.list<T>(gvr, { ...scope, ...(storedOnly && { storedOnly }), signal })
+    const keep = transform && ((object: KubeObject): KubeObject => transform(object as T))
+    const list = await client.list<T>(gvr, {
+      ...scope,
+      ...(storedOnly && { storedOnly }),
+      ...(keep && { keep }),
+      signal,
+    })
     if (scope.shardSelector !== undefined && list.metadata.shardInfo === undefined)
       throw new Error('the server does not apply shardSelector')
     const objects = new Map<string, DeepReadonly<T>>()
-    for (const item of list.items) this.#accept(item, (key, object) => void objects.set(key, object))
+    for (const item of list.items) {
+      const key = this.#keyOf(item)
+      if (key !== undefined) objects.set(key, item as DeepReadonly<T>)
+    }
     this.#resourceVersion = list.metadata.resourceVersion
     this.store.replace(objects)
     if (!this.#synced) {
@@ -159,7 +170,7 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
   }
 
   async #watch(signal: AbortSignal): Promise<void> {
-    const { client, gvr, watchSeconds = 240 } = this.#options
+    const { client, gvr, watchSeconds = 240, transform } = this.#options
     const timeoutSeconds = Math.ceil(watchSeconds * (1 + this.#random() / 2))
     const started = performance.now()
     let events = 0
@@ -181,8 +192,11 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
         events++
         this.#failures = 0
         const { resourceVersion } = object.metadata
-        if (type === 'DELETED') this.#accept(object, (key) => this.store.remove(key))
-        else if (type !== 'BOOKMARK') this.#accept(object, (key, kept) => this.store.put(key, kept))
+        const key = type === 'BOOKMARK' ? undefined : this.#keyOf(object)
+        if (key !== undefined) {
+          if (type === 'DELETED') this.store.remove(key)
+          else this.store.put(key, (transform ? transform(object) : object) as DeepReadonly<T>)
+        }
         if (resourceVersion !== undefined) this.#resourceVersion = resourceVersion
       }
     } finally {
@@ -220,16 +234,14 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
     }
   }
 
-  #accept(object: T, take: (key: string, kept: DeepReadonly<T>) => void): void {
-    const { allClusters = false, transform } = this.#options
-    if (allClusters && clusterOf(object) === undefined) {
-      this.#log.error('an object over all logical clusters has no annotation with its logical cluster', {
-        name: object.metadata.name,
-      })
-      return
-    }
-    const key = keyOf(object, { allClusters })
-    take(key, (transform ? transform(object) : object) as DeepReadonly<T>)
+  /** The key of an object; undefined, with a line in the log, for an object that does not say its logical cluster. */
+  #keyOf(object: T): string | undefined {
+    const { allClusters = false } = this.#options
+    if (!allClusters || clusterOf(object) !== undefined) return keyOf(object, { allClusters })
+    this.#log.error('an object over all logical clusters has no annotation with its logical cluster', {
+      name: object.metadata.name,
+    })
+    return undefined
   }
 }
 

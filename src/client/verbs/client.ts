@@ -26,6 +26,11 @@ export interface ListOptions extends Waiting {
    * written.
    */
   readonly storedOnly?: boolean
+  /**
+   * Returns the part of an object to keep; called for each object as soon as its page is read, so that a large list is
+   * never whole in memory. May change its argument.
+   */
+  readonly keep?: (object: KubeObject) => KubeObject
 }
 export interface WatchOptions extends Waiting {
   readonly namespace?: string

@@ -185,7 +185,10 @@ class Client implements KubeClient {
     }
     const accept = options.metadataOnly ? metadataList : json
     const path = withQuery(resourcePath(gvr, scopeOf(options)), query)
-    return listOf<T>(await this.#json('GET', path, { signal: options.signal, accept }, counted), path)
+    const list = listOf<T>(await this.#json('GET', path, { signal: options.signal, accept }, counted), path)
+    const { keep } = options
+    if (keep !== undefined) list.items = list.items.map((item) => keep(item) as T)
+    return list
   }
 
   async *watch<T extends KubeObject>(gvr: GroupVersionResource, options: WatchOptions): AsyncGenerator<WatchEvent<T>> {
