@@ -9,7 +9,7 @@ export const parties = ['control', 'source', 'target'] as const
 export type Party = (typeof parties)[number]
 
 /** Version of the protocols between control, source and target; both movers and control must have the same one. */
-export const protocolVersion = 1
+export const protocolVersion = 2
 
 /** What a mover can keep with the rights of its process. `false`: the loss is named in surveys and results. */
 export interface Keeps {
@@ -127,6 +127,7 @@ export interface RoundOptions {
 }
 
 export interface RoundProgress {
+  /** A final round copies what differs while it compares. */
   readonly phase: 'connecting' | 'copying' | 'flushing' | 'comparing'
   readonly entriesDone: number
   /** From the source's last survey or round; absent before. The real number may differ. */

@@ -96,9 +96,8 @@ export async function contentDigest(
   onBytes: (bytes: number) => void,
 ): Promise<Buffer | undefined> {
   if (size <= blockBytes) {
-    const content = readSmall(fd, size)
     onBytes(size)
-    return content && hash('sha256', content, 'buffer')
+    return smallDigest(fd, size)
   }
   const digest = createHash('sha256')
   const place = Buffer.alloc(8)
@@ -124,6 +123,12 @@ const smallBuffer = Buffer.alloc(blockBytes)
 export function readSmall(fd: number, size: number): Buffer | undefined {
   const content = smallBuffer.subarray(0, size)
   return readAt(fd, content, 0) === size ? content : undefined
+}
+
+/** SHA-256 of a small content; undefined if the file is shorter. */
+export function smallDigest(fd: number, size: number): Buffer | undefined {
+  const content = readSmall(fd, size)
+  return content && hash('sha256', content, 'buffer')
 }
 
 export { blockBytes, hashBytes }

@@ -32,6 +32,8 @@ const calls = {
   utimensat: bind('utimensat', 'int', ['int', path, path, 'int']),
   llistxattr: bind('llistxattr', 'int64', [path, out, 'size_t']),
   lgetxattr: bind('lgetxattr', 'int64', [path, path, out, 'size_t']),
+  flistxattr: bind('flistxattr', 'int64', ['int', out, 'size_t']),
+  fgetxattr: bind('fgetxattr', 'int64', ['int', path, out, 'size_t']),
   setxattr: bind('setxattr', 'int', [path, path, path, 'size_t', 'int']),
   removexattr: bind('removexattr', 'int', [path, path]),
   lseek: bind('lseek', 'int64', ['int', 'int64', 'int']),
@@ -223,11 +225,30 @@ export function setTimes(fd: number, accessed: Time, modified: Time): void {
   checked('utimens', calls.utimensat(-100, procText(fd, undefined, 0), timesBuffer, 0))
 }
 
-const listBuffer = Buffer.alloc(65_536)
+/** A name in an open folder, an open folder itself, or a file that is open for reading. */
+export type AttributePlace =
+  { readonly folder: number; readonly name: Buffer } | { readonly folder: number } | { readonly file: number }
 
-/** Names of the extended attributes of a name in a folder, or of an open file. Throws SystemError. */
-export function listAttributes(fd: number, name?: Buffer): Buffer[] {
-  const length = checked('listxattr', calls.llistxattr(attributePath(fd, name), listBuffer, listBuffer.length))
+const listBuffer = Buffer.alloc(65_536)
+/** The kernel allocates as many bytes as a call offers; most lists are short. */
+const shortListBytes = 512
+
+/** Names of the extended attributes. Throws SystemError. */
+export function listAttributes(place: AttributePlace): Buffer[] {
+  const list = (bytes: number): number =>
+    checked(
+      'listxattr',
+      'file' in place
+        ? calls.flistxattr(place.file, listBuffer, bytes)
+        : calls.llistxattr(attributePath(place), listBuffer, bytes),
+    )
+  let length: number
+  try {
+    length = list(shortListBytes)
+  } catch (error) {
+    if (!isSystemError(error, 'ERANGE')) throw error
+    length = list(listBuffer.length)
+  }
   const found: Buffer[] = []
   for (let from = 0; from < length;) {
     const end = listBuffer.indexOf(0, from)
@@ -239,9 +260,13 @@ export function listAttributes(fd: number, name?: Buffer): Buffer[] {
 
 const valueBuffer = Buffer.alloc(65_536)
 
-export function getAttribute(fd: number, name: Buffer | undefined, attribute: Buffer): Buffer {
-  const file = attributePath(fd, name)
-  const length = checked('getxattr', calls.lgetxattr(file, text(attribute, 2), valueBuffer, valueBuffer.length))
+export function getAttribute(place: AttributePlace, attribute: Buffer): Buffer {
+  const name = text(attribute, 2)
+  const result =
+    'file' in place
+      ? calls.fgetxattr(place.file, name, valueBuffer, valueBuffer.length)
+      : calls.lgetxattr(attributePath(place), name, valueBuffer, valueBuffer.length)
+  const length = checked('getxattr', result)
   return Buffer.from(valueBuffer.subarray(0, length))
 }
 
@@ -249,8 +274,8 @@ export function getAttribute(fd: number, name: Buffer | undefined, attribute: Bu
  * The path in /proc for the calls that do not follow links. /proc/self/fd/N is itself a link, so the path of an open
  * folder ends in `/.`, which leads through the link.
  */
-function attributePath(fd: number, name: Buffer | undefined): Buffer {
-  return procText(fd, name ?? dot, 0)
+function attributePath(place: { readonly folder: number; readonly name?: Buffer }): Buffer {
+  return procText(place.folder, place.name ?? dot, 0)
 }
 
 const dot = Buffer.from('.')

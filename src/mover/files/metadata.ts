@@ -11,6 +11,7 @@ import {
   setTimes,
   statAt,
   statFd,
+  type AttributePlace,
   type Device,
   type Time,
 } from './libc.ts'
@@ -80,6 +81,11 @@ export function statOfFd(fd: number): Stat {
   return decodeStat(statFd(fd))
 }
 
+/** True if the open descriptor is that of a regular file. */
+export function isFile(fd: number): boolean {
+  return (statFd(fd).readUInt16LE(28) & 0o170000) === typeBits.file
+}
+
 /** Offsets are those of `struct statx`. */
 function decodeStat(raw: Buffer): Stat {
   const mode = raw.readUInt16LE(28)
@@ -123,11 +129,11 @@ export interface Attributes {
 
 const none: Attributes = { kept: [], left: [] }
 
-/** The attributes of a name in an open folder, or of the folder itself. A file that vanishes meanwhile has none. */
-export function readAttributes(folder: number, name: Buffer | undefined): Attributes {
+/** The attributes of an entry. A file that vanishes meanwhile has none. */
+export function readAttributes(place: AttributePlace): Attributes {
   let names: Buffer[]
   try {
-    names = listAttributes(folder, name)
+    names = listAttributes(place)
   } catch (error) {
     // A list beyond 64 KiB cannot be read by any program (E2BIG).
     if (isSystemError(error, 'E2BIG', 'ERANGE')) return { kept: [], left: ['more names than can be listed'] }
@@ -135,17 +141,17 @@ export function readAttributes(folder: number, name: Buffer | undefined): Attrib
     throw error
   }
   if (names.length === 0) return none
-  return valuesOf(folder, name, names)
+  return valuesOf(place, names)
 }
 
-function valuesOf(folder: number, name: Buffer | undefined, names: readonly Buffer[]): Attributes {
+function valuesOf(place: AttributePlace, names: readonly Buffer[]): Attributes {
   const kept: Attribute[] = []
   const left: string[] = []
   let bytes = 0
   for (const attribute of names.toSorted((a, b) => a.compare(b))) {
     const text = attribute.toString('latin1')
     if (localAttributes.test(text)) continue
-    const value = keptAttributes.test(text) ? tryValue(folder, name, attribute) : undefined
+    const value = keptAttributes.test(text) ? tryValue(place, attribute) : undefined
     bytes += attribute.length + (value?.length ?? 0)
     if (value === undefined || bytes > maxAttributeBytes) left.push(text)
     else kept.push({ name: attribute, value })
@@ -153,9 +159,9 @@ function valuesOf(folder: number, name: Buffer | undefined, names: readonly Buff
   return { kept, left }
 }
 
-function tryValue(folder: number, name: Buffer | undefined, attribute: Buffer): Buffer | undefined {
+function tryValue(place: AttributePlace, attribute: Buffer): Buffer | undefined {
   try {
-    return getAttribute(folder, name, attribute)
+    return getAttribute(place, attribute)
   } catch (error) {
     if (isMissing(error) || isSystemError(error, 'ENODATA', 'EACCES', 'EPERM', 'E2BIG', 'ENOTSUP')) return undefined
     throw error

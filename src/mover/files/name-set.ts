@@ -7,6 +7,15 @@ export class NameSet {
   #slots = new Uint32Array(32)
   #size = 0
 
+  get size(): number {
+    return this.#size
+  }
+
+  /** Memory of the names. */
+  get bytes(): number {
+    return this.#slots.byteLength
+  }
+
   add(name: Buffer): void {
     if (this.#size * 4 >= this.#slots.length) this.#grow()
     const [high, low] = this.#hash(name)

@@ -1,5 +1,5 @@
 import { closeFd, isSystemError, openAt, openFlags } from './libc.ts'
-import { statOfFd } from './metadata.ts'
+import { isFile } from './metadata.ts'
 import { isMissing } from './missing.ts'
 
 /**
@@ -16,7 +16,7 @@ export function openContent(folder: number, name: Buffer): number | undefined {
     if (!isSystemError(error, 'EPERM')) throw error
     fd = openAt(folder, name, flags)
   }
-  if (statOfFd(fd).kind === 'file') return fd
+  if (isFile(fd)) return fd
   closeFd(fd)
   return undefined
 }

@@ -198,9 +198,10 @@ class RunningMover implements Mover {
   ): Promise<RoundResult> {
     const { credentials, silenceMs } = this.#options
     const beganAt = performance.now()
-    const stream =
-      'relay' in round.source ? await this.#nextRelay(signal) : await dialSource(round.source.address, signal)
-    const secure = await secureWithSource(stream, { credentials, move: this.#move, signal })
+    const { source } = round
+    const isDirect = 'address' in source
+    const stream = isDirect ? await dialSource(source.address, signal) : await this.#nextRelay(signal)
+    const secure = await secureWithSource(stream, { credentials, move: this.#move, isDirect, signal })
     onConnected(secure)
     const bucket = round.bandwidth === undefined ? undefined : new TokenBucket(round.bandwidth)
     using frames = new FrameStream(secure, {

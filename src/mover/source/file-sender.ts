@@ -3,6 +3,7 @@ import { asError, MoverError } from '#mover/contract/index.ts'
 import {
   blockBytes,
   blockGroups,
+  contentDigest,
   DataMap,
   hashBytes,
   isZeroHash,
@@ -18,13 +19,13 @@ import { openContent } from '#mover/files/open-content.ts'
 import type { Volume } from '#mover/files/volume.ts'
 import { type ByteReader, ByteWriter, violated } from '#mover/wire/bytes.ts'
 import { namesOf, printable, smallFileBytes, writeTime } from '#mover/wire/entries.ts'
-import { endStates, frameTypes, hashMarks, type EndState, type FrameStream } from '#mover/wire/frames.ts'
+import { endStates, frameTypes, hashMarks, type EndState, type FrameStream, type WantKind } from '#mover/wire/frames.ts'
 
 export interface Want {
   /** Number of the entry within the pass. */
   readonly number: number
-  /** The target sends hashes of what it has. */
-  readonly isPartial: boolean
+  /** For `blocks`, the target sends hashes of what it has. */
+  readonly kind: WantKind
   readonly path: Buffer
 }
 
@@ -54,9 +55,9 @@ export class FileSender {
     return [...this.#hashes.values()].reduce((sum, { waiting }) => sum + waiting, 0)
   }
 
-  expect({ number, isPartial }: Want): void {
+  expect({ number, kind }: Want): void {
     if (this.#hashes.has(number)) throw violated('a second request for a file')
-    if (isPartial) this.#hashes.set(number, new TargetHashes())
+    if (kind === 'blocks') this.#hashes.set(number, new TargetHashes())
   }
 
   /** Takes hashes of the target. */
@@ -95,6 +96,25 @@ export class FileSender {
     }
   }
 
+  /** Sends the digest of a file; several may be made at the same time. */
+  async sendDigest(want: Want): Promise<void> {
+    const { volume, pool } = this.#options
+    const opened = volume.kind === 'block' ? volume.fd : this.#open(want)
+    let digest: Buffer | undefined
+    if (typeof opened === 'number')
+      try {
+        const size = volume.kind === 'block' ? volume.size : statOfFd(opened).size
+        digest = await contentDigest(pool, opened, size, () => undefined)
+      } catch (error) {
+        throw isSystemError(error, 'EIO', 'EACCES', 'EPERM') ? unreadable(error, want.path) : error
+      } finally {
+        if (volume.kind !== 'block') closeFd(opened)
+      }
+    const state = typeof opened === 'string' ? opened : digest === undefined ? 'changed' : 'complete'
+    const body = new ByteWriter(64).u32(want.number).u8(endStates.indexOf(state))
+    await this.#options.frames.send(frameTypes.digest, body.raw(digest ?? Buffer.alloc(0)).take())
+  }
+
   #open({ path }: Want): number | EndState {
     const names = namesOf(path)
     const name = names.pop()
@@ -110,7 +130,7 @@ export class FileSender {
 
   async #sendFile(want: Want, fd: number): Promise<void> {
     const stat = statOfFd(fd)
-    if (stat.size <= smallFileBytes && !want.isPartial) return this.#sendWhole(want, fd, stat)
+    if (stat.size <= smallFileBytes && want.kind === 'content') return this.#sendWhole(want, fd, stat)
     await this.#sendContent(want, fd, stat)
   }
 
@@ -129,7 +149,8 @@ export class FileSender {
     await this.#options.frames.send(frameTypes.begin, begin.take())
     let isWhole: boolean
     try {
-      isWhole = want.isPartial ? await this.#sendChanges(want, fd, stat.size) : await this.#sendAll(want, fd, stat.size)
+      isWhole =
+        want.kind === 'blocks' ? await this.#sendChanges(want, fd, stat.size) : await this.#sendAll(want, fd, stat.size)
     } catch (error) {
       throw isSystemError(error, 'EIO', 'EACCES', 'EPERM') ? unreadable(error, want.path) : error
     }
@@ -353,7 +374,7 @@ function isSameContent(a: Stat, b: Stat): boolean {
   return a.size === b.size && isSameTime(a.modified, b.modified)
 }
 
-function unreadable(cause: unknown, path: Buffer): MoverError {
+export function unreadable(cause: unknown, path: Buffer): MoverError {
   return new MoverError('SourceUnreadable', `the source cannot read the file: ${String(cause)}`, {
     cause,
     path: printable(path),

@@ -1,11 +1,10 @@
 // The source's side of a round: walks the volume as the target asks for it, and sends the files that it wants. Nothing
 // in the volume is changed, and nothing outside of it is read.
-import { hash } from 'node:crypto'
 import { MoverError, protocolVersion } from '#mover/contract/index.ts'
-import { contentDigest, readSmall } from '#mover/files/content.ts'
+import { smallDigest } from '#mover/files/content.ts'
 import type { HashPool } from '#mover/files/hash-pool.ts'
 import { closeFd, isSystemError, readLinkAt } from '#mover/files/libc.ts'
-import { readAttributes } from '#mover/files/metadata.ts'
+import { readAttributes, type Attribute } from '#mover/files/metadata.ts'
 import { isMissing } from '#mover/files/missing.ts'
 import { openContent } from '#mover/files/open-content.ts'
 import { TimeSlices } from '#mover/files/time-slices.ts'
@@ -13,8 +12,8 @@ import type { Volume } from '#mover/files/volume.ts'
 import { namesIn, walk, lostAndFound, type Visit } from '#mover/files/walk.ts'
 import { ByteReader, ByteWriter, violated } from '#mover/wire/bytes.ts'
 import { maxDepth, maxPathBytes, printable, smallFileBytes, writeEnd, writeEntry } from '#mover/wire/entries.ts'
-import { frameTypes, type Frame, type FrameStream } from '#mover/wire/frames.ts'
-import { FileSender, type Want } from './file-sender.ts'
+import { frameTypes, wantKinds, type Frame, type FrameStream } from '#mover/wire/frames.ts'
+import { FileSender, unreadable, type Want } from './file-sender.ts'
 import { LinkTable } from './survey.ts'
 
 export interface Totals {
@@ -37,6 +36,8 @@ const entriesFrameBytes = 1 << 15
 const maxOpenLinks = 1_000_000
 const maxQueuedWants = 1024
 const maxQueuedHashFrames = 4096
+/** Files whose digests are made at the same time. */
+const maxDigesting = 4
 
 /** Answers a target until it is done. Resolves with the totals of its last pass. */
 export async function serveTarget(options: SourceSessionOptions): Promise<Totals | undefined> {
@@ -50,7 +51,9 @@ class SourceSession {
   readonly #sender: FileSender
   #credit = 0
   #credited: PromiseWithResolvers<undefined> | undefined
-  #wants: Want[] = []
+  readonly #wants: Want[] = []
+  readonly #digests: Want[] = []
+  #digesting = 0
   #wanted: PromiseWithResolvers<undefined> | undefined
   #isPassing = false
   #totals: Totals | undefined
@@ -113,16 +116,41 @@ class SourceSession {
       this.#credited?.resolve(undefined)
       this.#credited = undefined
     } else if (type === frameTypes.want) {
-      if (this.#wants.length >= maxQueuedWants) throw violated('too many requests at a time')
-      const want = { number: from.u32(), isPartial: from.u8() === 1, path: Buffer.from(from.rest()) }
-      this.#sender.expect(want)
-      this.#wants.push(want)
-      this.#wanted?.resolve(undefined)
-      this.#wanted = undefined
+      this.#want(from, fail)
     } else if (type === frameTypes.hashes) {
       if (this.#sender.queuedHashes >= maxQueuedHashFrames) throw violated('too many hashes at a time')
       this.#sender.hear(from)
     } else throw violated(`a frame of type ${type}`)
+  }
+
+  #want(from: ByteReader, fail: (error: unknown) => void): void {
+    if (this.#wants.length + this.#digests.length >= maxQueuedWants) throw violated('too many requests at a time')
+    const number = from.u32()
+    const kind = wantKinds[from.u8()]
+    if (kind === undefined) throw violated('a request of an unknown kind')
+    const want = { number, kind, path: Buffer.from(from.rest()) }
+    if (kind === 'digest') {
+      this.#digests.push(want)
+      this.#makeDigests(fail)
+      return
+    }
+    this.#sender.expect(want)
+    this.#wants.push(want)
+    this.#wanted?.resolve(undefined)
+    this.#wanted = undefined
+  }
+
+  #makeDigests(fail: (error: unknown) => void): void {
+    while (this.#digesting < maxDigesting) {
+      const want = this.#digests.shift()
+      if (want === undefined) return
+      this.#digesting++
+      const ended = this.#sender.sendDigest(want).finally(() => {
+        this.#digesting--
+        this.#makeDigests(fail)
+      })
+      ended.catch(fail)
+    }
   }
 
   #greet({ body }: Frame): void {
@@ -150,21 +178,10 @@ class SourceSession {
 
   async #pass(hasDigests: boolean): Promise<void> {
     const { volume } = this.#options
-    const totals = volume.kind === 'block' ? await this.#passDevice(hasDigests) : await this.#passFolder(hasDigests)
+    const totals = volume.kind === 'block' ? { entries: 1, bytes: volume.size } : await this.#passFolder(hasDigests)
     this.#totals = totals
     this.#isPassing = false
     await this.#frames.send(frameTypes.passed, new ByteWriter().u32(totals.entries).size(totals.bytes).take())
-  }
-
-  async #passDevice(hasDigests: boolean): Promise<Totals> {
-    const { volume, pool } = this.#options
-    const { fd, size } = volume
-    if (hasDigests) {
-      const digest = await contentDigest(pool, fd, size, () => undefined)
-      if (digest === undefined) throw new MoverError('SourceChanged', 'the device has become smaller')
-      await this.#frames.send(frameTypes.digest, new ByteWriter().u32(1).raw(digest).take())
-    }
-    return { entries: 1, bytes: size }
   }
 
   async #passFolder(hasDigests: boolean): Promise<Totals> {
@@ -184,11 +201,7 @@ class SourceSession {
       else {
         entries++
         bytes += step.entry.stat.kind === 'file' ? step.entry.stat.size : 0
-        const isLarge = this.#write(to, step.entry, { links, hasDigests })
-        if (isLarge) {
-          await flush()
-          await this.#sendDigest(step.entry, entries)
-        }
+        this.#write(to, step.entry, { links, hasDigests })
       }
       if (to.length >= entriesFrameBytes) await flush()
       if (slices.isOver()) {
@@ -201,30 +214,19 @@ class SourceSession {
     return { entries, bytes }
   }
 
-  /** Writes an entry; true if its digest has to follow. */
-  #write(to: ByteWriter, visit: Visit, { links, hasDigests }: { links: LinkTable; hasDigests: boolean }): boolean {
+  #write(to: ByteWriter, visit: Visit, { links, hasDigests }: { links: LinkTable; hasDigests: boolean }): void {
     const { folder, name, stat, depth } = visit
     const hasNames = stat.links > 1 && stat.kind !== 'directory'
     const target = stat.kind === 'symlink' ? tryReadLink(folder, name) : undefined
-    if (stat.kind === 'symlink' && target === undefined) return false
+    if (stat.kind === 'symlink' && target === undefined) return
     const { link, isFirst, isLast } = hasNames ? links.see(stat) : { link: 0, isFirst: true, isLast: false }
     if (links.size > maxOpenLinks)
       throw new MoverError('Unsupported', `more than ${maxOpenLinks} files have further names outside of what was read`)
-    const { kept } = readAttributes(folder, depth === 0 ? undefined : name)
-    const needsDigest = hasDigests && isFirst && stat.kind === 'file'
-    const digest = needsDigest && stat.size <= smallFileBytes ? smallDigest(visit) : undefined
-    writeEntry(to, stat, kept, { name, link, isLastLink: isLast, digest, ...(target && { target }) })
-    return needsDigest && digest === undefined
-  }
-
-  async #sendDigest({ folder, name, stat, path }: Visit, number: number): Promise<void> {
-    const fd = openContent(folder, name)
-    const digest =
-      fd === undefined
-        ? undefined
-        : await contentDigest(this.#options.pool, fd, stat.size, () => undefined).finally(() => closeFd(fd))
-    if (digest === undefined) throw changed(path())
-    await this.#frames.send(frameTypes.digest, new ByteWriter().u32(number).raw(digest).take())
+    const needsDigest = hasDigests && isFirst && stat.kind === 'file' && stat.size <= smallFileBytes
+    const { attributes, digest } = needsDigest
+      ? readSmallFile(visit)
+      : { attributes: readAttributes(depth === 0 ? { folder } : { folder, name }).kept, digest: undefined }
+    writeEntry(to, stat, attributes, { name, link, isLastLink: isLast, digest, ...(target && { target }) })
   }
 
   /** Waits until the target has room for this many bytes of entries. */
@@ -280,14 +282,20 @@ function tryReadLink(folder: number, name: Buffer): Buffer | undefined {
   }
 }
 
-function smallDigest({ folder, name, stat, path }: Visit): Buffer | undefined {
-  const fd = openContent(folder, name)
-  if (fd === undefined) throw changed(path())
+/** The digest and the attributes of a file. To ask the open file for its attributes takes a fifth of the time. */
+function readSmallFile({ folder, name, stat, path }: Visit): {
+  readonly digest: Buffer
+  readonly attributes: readonly Attribute[]
+} {
+  let file: number | undefined
   try {
-    const content = readSmall(fd, stat.size)
-    if (content === undefined) throw changed(path())
-    return hash('sha256', content, 'buffer')
+    file = openContent(folder, name)
+    const digest = file === undefined ? undefined : smallDigest(file, stat.size)
+    if (file === undefined || digest === undefined) throw changed(path())
+    return { digest, attributes: readAttributes({ file }).kept }
+  } catch (error) {
+    throw isSystemError(error, 'EIO', 'EACCES', 'EPERM') ? unreadable(error, path()) : error
   } finally {
-    closeFd(fd)
+    if (file !== undefined) closeFd(file)
   }
 }

@@ -88,7 +88,7 @@ class RunningSurvey {
       if ((stat.flags & statFlags[flag]) !== 0) this.losses.add(printable(visit.path()), 'immutable', flag)
     for (const flag of ['encrypted', 'verity'] as const)
       if ((stat.flags & statFlags[flag]) !== 0) this.losses.add(printable(visit.path()), 'encryption', flag)
-    const { left } = readAttributes(folder, visit.depth === 0 ? undefined : name)
+    const { left } = readAttributes(visit.depth === 0 ? { folder } : { folder, name })
     for (const attribute of left) this.losses.add(printable(visit.path()), 'attribute', attribute)
   }
 

@@ -1,12 +1,21 @@
-// The files that the target has asked for: writes their content in place as it arrives.
+// The files that the target has asked for: writes their content in place as it arrives, or compares it.
 import { ftruncateSync } from 'node:fs'
 import { asError, MoverError } from '#mover/contract/index.ts'
-import { blockGroups, hashBytes } from '#mover/files/content.ts'
+import { blockGroups, contentDigest, hashBytes } from '#mover/files/content.ts'
 import type { HashPool } from '#mover/files/hash-pool.ts'
-import { isSystemError, punchHoleAt, writeAt, type Time } from '#mover/files/libc.ts'
+import { closeFd, isSystemError, punchHoleAt, writeAt, type Time } from '#mover/files/libc.ts'
 import { ByteReader, ByteWriter, violated } from '#mover/wire/bytes.ts'
-import { readTime, smallFileBytes } from '#mover/wire/entries.ts'
-import { endStates, frameTypes, hashMarks, type EndState, type Frame, type FrameStream } from '#mover/wire/frames.ts'
+import { digestBytes, readTime, smallFileBytes } from '#mover/wire/entries.ts'
+import {
+  endStates,
+  frameTypes,
+  hashMarks,
+  wantKinds,
+  type EndState,
+  type Frame,
+  type FrameStream,
+  type WantKind,
+} from '#mover/wire/frames.ts'
 import type { RoundCounts } from './round-counts.ts'
 
 export interface Received {
@@ -30,6 +39,21 @@ export interface WantedFile {
   readonly done: (received: Received) => void
 }
 
+export interface ComparedFile {
+  /** Number of the entry within the pass. */
+  readonly number: number
+  readonly path: Buffer
+  /** Open for reading; it is closed after the comparison, unless it is that of a device. */
+  readonly fd: number
+  readonly isDevice?: boolean
+  /** Both sides have this size. */
+  readonly size: number
+  /** Called with the number of further bytes that were read. */
+  readonly onBytes?: (bytes: number) => void
+  /** Called once, with the digest of both sides; with undefined if they differ. Not called if the round fails. */
+  readonly done: (digest: Buffer | undefined) => Promise<void> | void
+}
+
 interface Receiving extends WantedFile {
   readonly isPartial: boolean
   size: number
@@ -44,13 +68,15 @@ interface Receiving extends WantedFile {
 }
 
 /** Files above this size that the target has a version of are compared by blocks. */
-export const partialBytes = 1 << 20
+const partialBytes = 1 << 20
 /** Files that were asked for. */
 const maxWanted = 256
 /** Bytes of a file whose hashes were sent and not compared yet. */
 const hashedAheadBytes = 128 << 20
 /** Files whose hashes are sent at the same time. */
 const maxHashing = 2
+/** Files that are compared at the same time by digests that the source has to make. */
+const maxComparing = 4
 const zeroBytes = Buffer.alloc(1 << 17)
 
 export interface FileReceiverOptions {
@@ -62,6 +88,9 @@ export interface FileReceiverOptions {
 export class FileReceiver {
   readonly #options: FileReceiverOptions
   readonly #files = new Map<number, Receiving>()
+  readonly #comparing = new Set<Promise<void>>()
+  /** Digests that the source was asked for. */
+  readonly #asked = new Map<number, PromiseWithResolvers<Buffer | undefined>>()
   #hashing = 0
   #changed = Promise.withResolvers<undefined>()
   #failure: Error | undefined
@@ -89,11 +118,7 @@ export class FileReceiver {
       hashing: Promise.resolve(),
     }
     this.#files.set(file.number, receiving)
-    const body = new ByteWriter(64)
-      .u32(file.number)
-      .u8(isPartial ? 1 : 0)
-      .raw(file.path)
-    await this.#options.frames.send(frameTypes.want, body.take())
+    await this.#ask(file, isPartial ? 'blocks' : 'content')
     if (!isPartial) return
     this.#hashing++
     receiving.hashing = this.#sendHashes(receiving).finally(() => {
@@ -103,9 +128,59 @@ export class FileReceiver {
     receiving.hashing.catch((error: unknown) => this.fail(error))
   }
 
+  async #ask({ number, path }: { readonly number: number; readonly path: Buffer }, kind: WantKind): Promise<void> {
+    const body = new ByteWriter(64).u32(number).u8(wantKinds.indexOf(kind)).raw(path)
+    await this.#options.frames.send(frameTypes.want, body.take())
+  }
+
+  /**
+   * Compares a file with the source's, while the caller goes on. Waits only while too many are compared. Closes the file,
+   * whatever happens.
+   */
+  async compare(file: ComparedFile): Promise<void> {
+    try {
+      await this.until(() => this.#comparing.size < maxComparing)
+    } catch (error) {
+      if (file.isDevice !== true) closeFd(file.fd)
+      throw error
+    }
+    const comparing: Promise<void> = this.#compareDigests(file)
+      .catch((error: unknown) => this.fail(error))
+      .finally(() => {
+        this.#comparing.delete(comparing)
+        this.#tell()
+      })
+    this.#comparing.add(comparing)
+  }
+
+  async #compareDigests(file: ComparedFile): Promise<void> {
+    const asked = Promise.withResolvers<Buffer | undefined>()
+    asked.promise.catch(() => undefined)
+    this.#asked.set(file.number, asked)
+    try {
+      // Both sides read at the same time.
+      const [own, theirs] = await Promise.all([
+        this.#ownDigest(file),
+        this.#ask(file, 'digest').then(() => asked.promise),
+      ])
+      if (this.#failure !== undefined) throw this.#failure
+      await file.done(theirs !== undefined && own?.equals(theirs) === true ? theirs : undefined)
+    } finally {
+      this.#asked.delete(file.number)
+    }
+  }
+
+  async #ownDigest({ fd, size, isDevice, onBytes = () => undefined }: ComparedFile): Promise<Buffer | undefined> {
+    try {
+      return await contentDigest(this.#options.pool, fd, size, onBytes)
+    } finally {
+      if (isDevice !== true) closeFd(fd)
+    }
+  }
+
   /** Resolves once all files are complete. */
   idle(): Promise<void> {
-    return this.until(() => this.#files.size === 0)
+    return this.until(() => this.#files.size === 0 && this.#comparing.size === 0)
   }
 
   /** Waits for a state of this receiver. Rejects if the round fails. */
@@ -120,11 +195,12 @@ export class FileReceiver {
     this.#failure ??= asError(error)
     this.#changed.reject(error)
     for (const { comparedMore } of this.#files.values()) comparedMore?.reject(error)
+    for (const { reject } of this.#asked.values()) reject(error)
   }
 
   /** Resolves when no thread reads a file any more. */
   async settled(): Promise<void> {
-    await Promise.allSettled([...this.#files.values()].map(({ hashing }) => hashing))
+    await Promise.allSettled([...this.#comparing, ...[...this.#files.values()].map(({ hashing }) => hashing)])
   }
 
   /** Files whose descriptors are open. */
@@ -134,7 +210,12 @@ export class FileReceiver {
 
   hear({ type, body }: Frame): void {
     const from = new ByteReader(body)
-    const file = this.#files.get(from.u32())
+    const number = from.u32()
+    if (type === frameTypes.digest) {
+      this.#digest(number, from)
+      return
+    }
+    const file = this.#files.get(number)
     if (file === undefined) throw violated('content that was not asked for')
     if (type === frameTypes.begin) this.#begin(file, from)
     else if (type === frameTypes.data) this.#write(file, from.size(), from.rest())
@@ -142,6 +223,14 @@ export class FileReceiver {
     else if (type === frameTypes.compared) this.#compare(file, from.size())
     else if (type === frameTypes.whole) this.#whole(file, from)
     else this.#end(file, readState(from))
+  }
+
+  #digest(number: number, from: ByteReader): void {
+    const asked = this.#asked.get(number)
+    if (asked === undefined) throw violated('a digest that was not asked for')
+    const state = readState(from)
+    // One that the source could not make is as one that differs.
+    asked.resolve(state === 'complete' ? Buffer.from(from.raw(digestBytes)) : undefined)
   }
 
   #begin(file: Receiving, from: ByteReader): void {

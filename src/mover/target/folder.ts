@@ -16,6 +16,8 @@ export interface TargetFolder {
   /** Files and folders below that are not complete. */
   pending: number
   hasEnded: boolean
+  /** Names were made or removed in this pass. */
+  isRepaired: boolean
 }
 
 export function openTargetFolder(
@@ -35,6 +37,7 @@ export function openTargetFolder(
     names: new NameSet(),
     pending: 0,
     hasEnded: false,
+    isRepaired: isFresh,
   }
 }
 

@@ -4,9 +4,10 @@ import { createHash, hash } from 'node:crypto'
 import { asError, MoverError } from '#mover/contract/index.ts'
 import { closeFd } from '#mover/files/libc.ts'
 import type { Stat } from '#mover/files/metadata.ts'
-import { ByteWriter, violated, type ByteReader } from '#mover/wire/bytes.ts'
+import { ByteWriter, violated } from '#mover/wire/bytes.ts'
 import { digestBytes, writeTime, type WireEntry } from '#mover/wire/entries.ts'
 import type { TargetFolder } from './folder.ts'
+import { Repairs } from './repairs.ts'
 
 /** Bytes of entries that the source may send ahead. */
 export const creditBytes = 1 << 19
@@ -14,7 +15,10 @@ export const creditBytes = 1 << 19
 const maxLinkBytes = 256 << 20
 
 export class Pass {
+  /** Contents are compared even where size and time are equal. */
   readonly isComparing: boolean
+  /** What this pass has changed, if it compares. */
+  readonly repairs = new Repairs()
   /** The folder that entries are in now. */
   folder: TargetFolder | undefined
   /** Folders whose descriptors are open. */
@@ -24,7 +28,6 @@ export class Pass {
   /** Numbers of the source by own inodes with several names. */
   readonly #claimed = new Map<string, number>()
   readonly #queue: Buffer[] = []
-  readonly #digests = new Map<number, Buffer>()
   readonly #ended = Promise.withResolvers<undefined>()
   #queued = 0
   #linkBytes = 0
@@ -61,13 +64,6 @@ export class Pass {
     this.#tell()
   }
 
-  addDigest(from: ByteReader): void {
-    const number = from.u32()
-    if (this.#digests.size > 100_000) throw violated('digests that were not asked for')
-    this.#digests.set(number, Buffer.from(from.raw(digestBytes)))
-    this.#tell()
-  }
-
   end(entries: number): void {
     this.#entries = entries
     this.#ended.resolve(undefined)
@@ -86,14 +82,6 @@ export class Pass {
     const body = this.#queue.shift()
     this.#queued -= body?.length ?? 0
     return body
-  }
-
-  async digestOf(number: number): Promise<Buffer> {
-    await this.#until(() => this.#digests.has(number) || this.#entries !== undefined)
-    const digest = this.#digests.get(number)
-    if (digest === undefined) throw violated('a file without its digest')
-    this.#digests.delete(number)
-    return digest
   }
 
   addLink(link: number, path: Buffer): void {

@@ -14,7 +14,7 @@ export interface WireEntry extends Metadata {
   readonly link: number
   /** No further name of this inode follows. */
   readonly isLastLink: boolean
-  /** SHA-256 of the content, with passes that compare; of large files it follows in a frame of its own. */
+  /** SHA-256 of the content of small files, in passes that compare. */
   readonly digest: Buffer | undefined
 }
 

@@ -6,10 +6,10 @@
 //                                    <-   hello (kind, size, whether it is empty)
 //   pass (with digests?)             ->
 //   credit (bytes of entries)        ->
-//                                    <-   entries (folder by folder), digests of large files
-//   want (number of entry, path)     ->
-//   hashes of own blocks             ->   only for files of which the target has a part
-//                                    <-   begin, data, zeros, compared (so far), end; or whole
+//                                    <-   entries (folder by folder), with digests of small files
+//   want (number of entry, what, path) ->
+//   hashes of own blocks             ->   only for changed blocks
+//                                    <-   begin, data, zeros, compared (so far), end; or whole; or digest
 //                                    <-   passed (number of entries), after the last entry
 //   done                             ->
 import { parseJsonText } from '#apimachinery/json/index.ts'
@@ -41,6 +41,10 @@ export type FrameType = (typeof frameTypes)[keyof typeof frameTypes]
 /** How the content of a file ended. `changed`: the file changed while it was read. */
 export const endStates = ['complete', 'changed', 'vanished', 'unreadable'] as const
 export type EndState = (typeof endStates)[number]
+
+/** What the target wants of a file: all content, the blocks that differ from its own, or the digest. */
+export const wantKinds = ['content', 'blocks', 'digest'] as const
+export type WantKind = (typeof wantKinds)[number]
 
 /** What a frame of hashes has. */
 export const hashMarks = { list: 0, zeros: 1, end: 2 } as const

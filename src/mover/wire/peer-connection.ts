@@ -8,10 +8,14 @@ import { isIdentity, MoverError, type PartyCredentials } from '#mover/contract/i
 /** The protocol of frames; HTTP of control has `http/1.1`. */
 export const peerProtocol = 'kcp-mover'
 const connectMs = 15_000
+/** At an address, nothing but the network is in between: a relay, which takes longer, is the other way. */
+const directMs = 5000
 
 export interface PeerOptions {
   readonly credentials: PartyCredentials
   readonly move: string
+  /** The connection leads to an address, and not through a relay. */
+  readonly isDirect: boolean
   readonly signal: AbortSignal
 }
 
@@ -28,7 +32,7 @@ export async function dialSource(address: string, signal: AbortSignal): Promise<
   const parsed = parseAddress(address)
   if (parsed === undefined) throw new MoverError('ProtocolViolated', `"${address}" is not IP:PORT`)
   const socket = connectTcp({ ...parsed, noDelay: true, keepAlive: true })
-  const timeout = AbortSignal.any([signal, AbortSignal.timeout(connectMs)])
+  const timeout = AbortSignal.any([signal, AbortSignal.timeout(directMs)])
   try {
     await once(socket, 'connect', { signal: timeout })
     return socket
@@ -40,7 +44,10 @@ export async function dialSource(address: string, signal: AbortSignal): Promise<
 }
 
 /** The target's TLS session with the source over a connection. Rejects with PeerRefused or PeerLost. */
-export async function secureWithSource(socket: Duplex, { credentials, move, signal }: PeerOptions): Promise<TLSSocket> {
+export async function secureWithSource(
+  socket: Duplex,
+  { credentials, move, isDirect, signal }: PeerOptions,
+): Promise<TLSSocket> {
   const tls = connectTls({
     socket,
     ca: credentials['ca.crt'],
@@ -54,7 +61,7 @@ export async function secureWithSource(socket: Duplex, { credentials, move, sign
         : new MoverError('PeerRefused', `the other end is not the source of "${move}": ${String(subjectaltname)}`),
   })
   socket.on('error', (error: Error) => tls.destroy(error))
-  const timeout = AbortSignal.any([signal, AbortSignal.timeout(connectMs)])
+  const timeout = AbortSignal.any([signal, AbortSignal.timeout(isDirect ? directMs : connectMs)])
   try {
     await once(tls, 'secureConnect', { signal: timeout })
     if (tls.alpnProtocol !== peerProtocol) throw new MoverError('PeerRefused', 'the other end is no mover')

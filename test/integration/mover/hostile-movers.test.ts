@@ -12,6 +12,7 @@ import {
   createMoverControl,
   issueMoverCredentials,
   MoverError,
+  protocolVersion,
   type MoverControl,
   type PartyCredentials,
 } from '#mover/index.ts'
@@ -164,7 +165,7 @@ describe('a mover', () => {
         [Symbol.dispose]: () => void server.close(),
       }
     }
-    const hello = (): Buffer => new ByteWriter().u16(1).u8(0).size(0).u8(0).size(0).size(0).take()
+    const hello = (): Buffer => new ByteWriter().u16(protocolVersion).u8(0).size(0).u8(0).size(0).size(0).take()
     const entry = (
       to: ByteWriter,
       name: string | Buffer,
@@ -226,6 +227,10 @@ describe('a mover', () => {
       [
         'content that nobody asked for',
         send(frameTypes.data, new ByteWriter().u32(7).size(0).raw(Buffer.from('x')).take()),
+      ],
+      [
+        'a digest that nobody asked for',
+        send(frameTypes.digest, new ByteWriter().u32(1).u8(0).raw(Buffer.alloc(32)).take()),
       ],
       ['an unknown frame', raw(Buffer.from([0, 0, 0, 0, 99, 1, 2, 3, 4]))],
       [
@@ -332,7 +337,7 @@ describe('a mover', () => {
       await once(socket, 'secureConnect')
       return new FrameStream(socket)
     }
-    const hello = (): Buffer => new ByteWriter().u16(1).size(0).take()
+    const hello = (): Buffer => new ByteWriter().u16(protocolVersion).size(0).take()
     const want = (path: string, number = 1): Buffer => new ByteWriter().u32(number).u8(0).raw(Buffer.from(path)).take()
 
     const cases: readonly [string, (frames: FrameStream) => void][] = [
@@ -342,6 +347,22 @@ describe('a mover', () => {
       ['an empty path', (frames) => frames.sendNow(frameTypes.want, want(''))],
       ['a path with empty names', (frames) => frames.sendNow(frameTypes.want, want('a//b'))],
       ['a path with NUL', (frames) => frames.sendNow(frameTypes.want, want('a\0b'))],
+      [
+        'a digest of a path outside',
+        (frames) =>
+          frames.sendNow(frameTypes.want, new ByteWriter().u32(1).u8(2).raw(Buffer.from('../outside/secret')).take()),
+      ],
+      [
+        'a request of an unknown kind',
+        (frames) => frames.sendNow(frameTypes.want, new ByteWriter().u32(1).u8(3).raw(Buffer.from('file')).take()),
+      ],
+      [
+        'too many digests',
+        (frames) => {
+          for (let i = 0; i < 5000; i++)
+            frames.sendNow(frameTypes.want, new ByteWriter().u32(i).u8(2).raw(Buffer.from('large')).take())
+        },
+      ],
       ['a second greeting', (frames) => frames.sendNow(frameTypes.hello, hello())],
       [
         'a pass within a pass',

@@ -67,6 +67,25 @@ describe('a volume copied by movers', () => {
     expect(result).to.include({ verified: true, updated: 2 })
     expect(differences(source, target)).to.deep.equal([])
   })
+  it('is repaired by a final round with changes of all kinds, with the digest of one that finds everything equal', async () => {
+    shell(
+      source,
+      `mkdir -p d/e gone; echo 1 > d/file; ln d/file d/other; ln -s x link; mkfifo fifo; touch gone/x
+       for i in $(seq 6); do head -c 400000 /dev/urandom > medium-$i; done; head -c 3000000 /dev/urandom > large`,
+    )
+    await pair.round()
+    shell(
+      source,
+      `echo 22 > d/file; rm -r gone link; ln -s y link; mkdir new; echo 3 > new/file; chmod 600 fifo; ln medium-1 new/link
+       printf x | dd of=large bs=1 seek=2000000 conv=notrunc status=none; printf x >> medium-2; touch -d 2001-01-01 medium-3`,
+    )
+    const result = await pair.round({ mode: 'final' })
+    expect(result).to.include({ verified: true, entries: 17 })
+    expect(differences(source, target)).to.deep.equal([])
+    // The digest is that of a round that finds everything equal.
+    const again = await pair.round({ mode: 'final' })
+    expect(again).to.include({ verified: true, updated: 0, created: 0, bytesChanged: 0, digest: result.digest })
+  })
   it('stops and asks if the source is empty and the target is not', async () => {
     shell(target, 'echo data > file')
     shell(source, 'mkdir lost+found')
