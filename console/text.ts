@@ -284,6 +284,7 @@ export const text = {
     left: 'Left in this round',
     rounds: 'Completed rounds',
     sent: 'Sent so far',
+    connection: 'Connection',
     lastRound: 'Last round',
     roundOf: (end: string, seconds: number, changed: string): string =>
       `ended ${end} after ${seconds} s, with ${changed} changed`,

@@ -176,7 +176,18 @@ function Consent({ move }: { readonly move: VolumeMove }): JSX.Element {
 
 function factsOf(move: VolumeMove): (readonly [string, JSX.Element])[] {
   const { spec, status = {} } = move
-  const { bytes, entries, rate = 0, doneBytes = 0, rounds, sentBytes, lastRound, lostAfter, volumeName } = status
+  const {
+    bytes,
+    entries,
+    rate = 0,
+    doneBytes = 0,
+    rounds,
+    sentBytes,
+    lastRound,
+    connection,
+    lostAfter,
+    volumeName,
+  } = status
   const leftSeconds = rate > 0 && bytes !== undefined ? Math.max(0, bytes - doneBytes) / rate : undefined
   const found: (readonly [string, string | undefined])[] = [
     [t.fromTo, fromTo(move)],
@@ -187,6 +198,7 @@ function factsOf(move: VolumeMove): (readonly [string, JSX.Element])[] {
     [t.left, leftSeconds === undefined ? undefined : durationText(leftSeconds)],
     [t.rounds, rounds === undefined ? undefined : String(rounds)],
     [t.sent, sentBytes === undefined ? undefined : bytesText(sentBytes)],
+    [t.connection, connection && `${connection.way}: ${connection.message}`],
     [
       t.lastRound,
       lastRound && t.roundOf(lastRound.completionTime, Math.ceil(lastRound.seconds), bytesText(lastRound.changedBytes)),

@@ -49,6 +49,10 @@ export interface VolumeMoveSpec {
 export const volumeMovePhases = ['Preparing', 'Copying', 'Ready', 'Finishing', 'Binding', 'Moved', 'Cancelled'] as const
 export type VolumeMovePhase = (typeof volumeMovePhases)[number]
 
+/** Direct: the mover of the new member connects to the pod of the other one. Relayed: through the operator. */
+export const volumeConnections = ['Direct', 'Relayed'] as const
+export type VolumeConnection = (typeof volumeConnections)[number]
+
 export interface VolumeMoveStatus {
   phase?: VolumeMovePhase
   /** Completed rounds. */
@@ -60,6 +64,8 @@ export interface VolumeMoveStatus {
   doneBytes?: number
   /** All rounds together: what the movers have sent each other. */
   sentBytes?: number
+  /** How the movers of the present round, or of the last one, reach each other. */
+  connection?: { way: VolumeConnection; message: string }
   /** Of the present round, bytes per second. */
   rate?: number
   /** RFC 3339: when the last round ended, and what it found changed. */
@@ -160,6 +166,20 @@ export const volumeMoveKind: Kind = {
         entries: { ...count, description: 'Files, directories and other entries of the volume.' },
         doneBytes: { ...count, description: 'How many of the bytes the present round has read.' },
         sentBytes: { ...count, description: 'The bytes that all rounds together have sent.' },
+        connection: {
+          type: 'object',
+          description: 'How the data gets from one member cluster to the other.',
+          required: ['way', 'message'],
+          properties: {
+            way: {
+              type: 'string',
+              enum: [...volumeConnections],
+              description:
+                'Direct: from pod to pod, between members with service network Flat. Relayed: through kcp. Both with TLS from end to end.',
+            },
+            message: { ...text, description: 'The address, or the reason why it is not direct.' },
+          },
+        },
         rate: { ...count, description: 'Bytes per second in the present round.' },
         lastRound: {
           type: 'object',

@@ -134,13 +134,21 @@ describe('the pages of the console about members', function () {
         rounds: 2,
         expectedDowntimeSeconds: 42,
       },
+      connection: { way: 'Relayed', message: 'not direct: the source is not reached' },
       notKept: ['odd/device: DeviceNode'],
       summary: 'round 3: 25 %',
     }
     await send('PATCH', `${base}/volumemoves/${found.items[0]?.metadata.name ?? ''}/status`, { status })
     await page.getByRole('link', { name: 'acme / default / data' }).click()
     await page.getByRole('meter', { name: 'this round: 1 GiB of 4 GiB' }).waitFor()
-    for (const fact of ['4 GiB in 12 entries', '64 MiB/s', '48s', 'about 42 s', 'odd/device: DeviceNode'])
+    for (const fact of [
+      '4 GiB in 12 entries',
+      '64 MiB/s',
+      '48s',
+      'about 42 s',
+      'odd/device: DeviceNode',
+      'Relayed: not direct: the source is not reached',
+    ])
       await page.getByText(fact, { exact: true }).waitFor()
     // Simulated members copy nothing, so the obstacle takes the place of the progress at some time.
     await page

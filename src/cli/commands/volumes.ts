@@ -55,7 +55,7 @@ export function volumesText(items: readonly VolumeMove[], format: OutputFormat, 
   return objectsText(items, format, { headings, narrow: 8, cells: (item) => cellsOf(item, nowMs) })
 }
 
-const headings = ['CLUSTER', 'NAMESPACE', 'CLAIM', 'FROM', 'TO', 'PHASE', 'AGE', 'TELLS', 'WAY', 'NAME']
+const headings = ['CLUSTER', 'NAMESPACE', 'CLAIM', 'FROM', 'TO', 'PHASE', 'AGE', 'TELLS', 'WAY', 'CONNECTION', 'NAME']
 
 function cellsOf({ metadata, spec, status = {} }: VolumeMove, nowMs: number): string[] {
   const progressing = findCondition({ status: { conditions: status.conditions ?? [] } }, 'Progressing')
@@ -63,7 +63,7 @@ function cellsOf({ metadata, spec, status = {} }: VolumeMove, nowMs: number): st
   return [
     ...[spec.logicalCluster, spec.namespace, spec.claim, spec.from, spec.to, status.phase ?? 'Preparing'],
     ...[ageText(nowMs - Date.parse(metadata.creationTimestamp ?? '')), waits ?? status.summary ?? ''],
-    ...[spec.way, metadata.name],
+    ...[spec.way, status.connection?.way ?? '', metadata.name],
   ]
 }
 

@@ -25,6 +25,14 @@ export interface MoverWish {
 
 export type DialMover = (signal: AbortSignal) => Promise<Duplex>
 
+/** A mover that runs. */
+export interface Mover {
+  /** Opens a connection to it, through the API of its member. */
+  readonly dial: DialMover
+  /** Address and port of its pod. */
+  readonly address: string | undefined
+}
+
 interface PodStatus {
   readonly phase?: string
   readonly podIP?: string
@@ -43,10 +51,10 @@ export function placeOf({ source, target }: VolumeParties, role: MoverRole): { s
 }
 
 /**
- * Makes sure that the mover runs, and resolves with the way to it. Throws Obstacle while it does not run. Movers with
+ * Makes sure that the mover runs, and resolves with the ways to it. Throws Obstacle while it does not run. Movers with
  * credentials of a former process are deleted.
  */
-export async function ensureMover(parties: VolumeParties, wish: MoverWish): Promise<DialMover> {
+export async function ensureMover(parties: VolumeParties, wish: MoverWish): Promise<Mover> {
   const { side, namespace } = placeOf(parties, wish.role)
   const { move, signal } = parties
   const name = moverName(move.metadata.uid ?? '', wish)
@@ -62,7 +70,11 @@ export async function ensureMover(parties: VolumeParties, wish: MoverWish): Prom
     throw new Obstacle('Starting', `a former mover in member cluster "${side.name}" ends`, { againSeconds: 1 })
   if (pod === undefined) await createMover(side, { ...wish, name, namespace, move: move.metadata.name }, signal)
   if (pod === undefined || !isReady(pod)) throw notReady(side, wish.role, pod)
-  return (life) => side.dialPod({ namespace, name, port: moverPort }, life)
+  const { podIP } = (pod['status'] ?? {}) as PodStatus
+  return {
+    dial: (life) => side.dialPod({ namespace, name, port: moverPort }, life),
+    address: podIP === undefined ? undefined : `${podIP.includes(':') ? `[${podIP}]` : podIP}:${moverPort}`,
+  }
 }
 
 function isReady(pod: KubeObject): boolean {

@@ -11,6 +11,7 @@ import {
   memberState,
   type LogicalCluster,
   type MemberCluster,
+  type ServiceNetwork,
   type VolumeMove,
 } from '#crds/index.ts'
 import type { OperatorContext } from '#operator/framework/operator-context.ts'
@@ -43,6 +44,7 @@ export interface MemberSide extends MemberAccess {
   /** The namespace of the claim there. */
   readonly namespace: string
   readonly isDraining: boolean
+  readonly serviceNetwork: ServiceNetwork
 }
 
 export interface VolumeParties {
@@ -98,7 +100,14 @@ export async function partiesOf(
     const own = downstreamNamespace(clusterIdOf(owner.metadata.uid ?? ''), namespace)
     const member = members.get(name)
     const isDraining = member !== undefined && memberState(member) === 'Draining'
-    return { ...access, name, namespace: adopted?.member === name ? adopted.namespace : own, isDraining }
+    const { type: serviceNetwork = 'None' } = member?.spec?.serviceNetwork ?? {}
+    return {
+      ...access,
+      name,
+      namespace: adopted?.member === name ? adopted.namespace : own,
+      isDraining,
+      serviceNetwork,
+    }
   }
   return { move, source: sideOf(from), target: sideOf(to), upstream, signal }
 }

@@ -22,7 +22,7 @@ import {
   workloadsOf,
   type Claim,
 } from './claim.ts'
-import { ensureMover, moversIn, removeMovers, usersOf, type DialMover } from './movers.ts'
+import { ensureMover, moversIn, removeMovers, usersOf, type Mover } from './movers.ts'
 import {
   abandonVolume,
   ensureNewClaim,
@@ -37,7 +37,7 @@ import {
 } from './new-volume.ts'
 import { Obstacle, type VolumeParties } from './parties.ts'
 import type { Candidate, Places, PlaceWait } from './places.ts'
-import type { MoveState, Rounds } from './rounds.ts'
+import type { MoveState, Rounds, Ways } from './rounds.ts'
 import {
   checkShared,
   forgetShared,
@@ -161,8 +161,8 @@ async function copy(
   ])
   const lost = found.find((one) => one.status === 'rejected')
   if (lost !== undefined) throw lost.reason
-  const [source, way] = found.map((one) => (one as PromiseFulfilledResult<DialMover>).value) as [DialMover, DialMover]
-  const ways = { source, target: way }
+  const [from, to] = found.map((one) => (one as PromiseFulfilledResult<Mover>).value) as [Mover, Mover]
+  const ways = { source: from.dial, target: to.dial, direct: directWay(parties, from) }
   if (!isPlaced && isAwaited) return await last(parties, { rounds, ways, state, status: seen.status, old, claim })
   if (state.round !== undefined)
     return running(state, { ...seen.status, phase: seen.status.phase === 'Ready' ? 'Ready' : 'Copying' })
@@ -177,6 +177,14 @@ async function copy(
   if (rested) rounds.start(name, roundWish(move, 'copy'), ways)
   signal.throwIfAborted()
   return await ready(parties, seen.status, { state, claim, old, isAwaited })
+}
+
+/** The address at which the new member reaches the mover of the old one, if their pods reach each other. */
+function directWay({ source, target }: VolumeParties, { address }: Mover): Ways['direct'] {
+  const apart = [source, target].find(({ serviceNetwork }) => serviceNetwork !== 'Flat')
+  if (apart !== undefined)
+    return { whyNot: `pods of member cluster "${apart.name}" have service network "${apart.serviceNetwork}", not Flat` }
+  return address === undefined ? { whyNot: 'the pod in the old member cluster has no address' } : { address }
 }
 
 /** Seconds since the last round ended; infinite before the first one has. */
@@ -298,11 +306,12 @@ function takeEnded(
   state: MoveState,
   status: VolumeMoveStatus,
 ): { readonly status: VolumeMoveStatus; readonly isVerified: boolean; readonly error?: Error } {
-  const { ended, survey } = state
-  const base =
-    survey === undefined
-      ? status
-      : { ...status, notKept: notKeptTexts(survey), ...(status.bytes === undefined && { bytes: survey.bytes }) }
+  const { ended, survey, connection } = state
+  const base = {
+    ...status,
+    ...(survey && { notKept: notKeptTexts(survey), ...(status.bytes === undefined && { bytes: survey.bytes }) }),
+    ...(connection && { connection }),
+  }
   if (ended === undefined) return { status: base, isVerified: false }
   delete state.ended
   if ('error' in ended) {
@@ -421,7 +430,7 @@ async function ready(
 
 interface LastRound {
   readonly rounds: Rounds
-  readonly ways: { readonly source: DialMover; readonly target: DialMover }
+  readonly ways: Ways
   readonly state: MoveState
   readonly status: VolumeMoveStatus
   readonly old: Claim

@@ -2,6 +2,7 @@
 // lost with its process is run again: it sends only what differs.
 import { pipeline } from 'node:stream/promises'
 import { childSignal, systemClock } from '#async/index.ts'
+import type { VolumeMoveStatus } from '#crds/index.ts'
 import {
   createMoverControl,
   issueMoverCredentials,
@@ -9,6 +10,7 @@ import {
   type MoverControl,
   type MoverRole,
   type RoundMode,
+  type RoundOptions,
   type RoundProgress,
   type RoundResult,
   type Survey,
@@ -18,8 +20,8 @@ import type { DialMover, MoveCredentials } from './movers.ts'
 export interface Ways {
   readonly source: DialMover
   readonly target: DialMover
-  /** Address and port at which the target reaches the source; undefined: through us. */
-  readonly direct?: string
+  /** Address and port of the source, if the target should reach it; otherwise the reason why not. */
+  readonly direct: { readonly address: string } | { readonly whyNot: string }
 }
 
 export interface RoundWish {
@@ -38,8 +40,10 @@ export interface MoveState {
   readonly seconds: number[]
   /** Bytes per second of the fastest full reading. */
   readRate?: number
-  /** The connection between the members failed: rounds go through us. */
-  isRelayed?: boolean
+  /** How the movers of the present or the last round reach each other. */
+  connection?: NonNullable<VolumeMoveStatus['connection']>
+  /** The address at which the target did not reach the source, and why: rounds are relayed while the source has it. */
+  unreached?: { readonly address: string; readonly message: string }
   failures: number
   credentials?: MoveCredentials
   /** When the line for people was last written. */
@@ -54,6 +58,31 @@ export interface MoveState {
   isResting?: boolean
   /** When an Event of each reason was last written. */
   readonly eventsAt: Map<string, number>
+}
+
+/**
+ * Runs the round from pod to pod, if it may be; resolves with the reason if it cannot be. An address that leads nowhere,
+ * or to somebody else, is a reason; what fails after the movers have met is not.
+ */
+async function tryDirect(
+  state: MoveState,
+  direct: Ways['direct'],
+  attempt: (source: RoundOptions['source']) => Promise<RoundResult>,
+): Promise<RoundResult | string> {
+  if ('whyNot' in direct) return direct.whyNot
+  const { address } = direct
+  if (state.unreached?.address === address) return state.unreached.message
+  try {
+    state.connection = { way: 'Direct', message: `the mover is reached at ${address}` }
+    return await attempt({ address })
+  } catch (error) {
+    const { phase = 'connecting' } = state.round?.progress ?? {}
+    const isUnreached = error instanceof MoverError && (error.code === 'PeerLost' || error.code === 'PeerRefused')
+    if (!isUnreached || phase !== 'connecting') throw error
+    const message = `not direct: ${error.message}`.slice(0, 1024)
+    state.unreached = { address, message }
+    return message
+  }
 }
 
 /** How long the target waits for the source's connection, and more. */
@@ -98,12 +127,18 @@ export class Rounds implements Disposable {
       createMoverControl({ credentials: credentials.control, role, dial: ways[role] })
     const run = async (): Promise<RoundResult> => {
       state.survey ??= await control('source').survey(() => undefined, life.signal)
-      const direct = state.isRelayed === true ? undefined : ways.direct
-      const source = direct === undefined ? ({ relay: true } as const) : { address: direct }
-      if (direct === undefined) void this.#relay(control('target'), ways.source, life.signal)
-      const { bandwidth } = wish
-      const options = { mode: wish.mode, source, ...(bandwidth !== undefined && { bandwidth }) }
-      return await control('target').round(options, (progress) => (round.progress = progress), life.signal)
+      const { mode, bandwidth } = wish
+      const attempt = (source: RoundOptions['source']): Promise<RoundResult> =>
+        control('target').round(
+          { mode, source, ...(bandwidth !== undefined && { bandwidth }) },
+          (progress) => (round.progress = progress),
+          life.signal,
+        )
+      const whyNot = await tryDirect(state, ways.direct, attempt)
+      if (typeof whyNot !== 'string') return whyNot
+      state.connection = { way: 'Relayed', message: whyNot }
+      void this.#relay(control('target'), ways.source, life.signal)
+      return await attempt({ relay: true })
     }
     void run()
       .then((result) => {
@@ -111,8 +146,6 @@ export class Rounds implements Disposable {
         state.wellAt = systemClock.now()
       })
       .catch((error: unknown) => {
-        if (error instanceof MoverError && error.code === 'PeerLost' && ways.direct !== undefined)
-          state.isRelayed = true
         state.ended = { mode: wish.mode, error }
       })
       .finally(() => {
