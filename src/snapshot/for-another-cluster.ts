@@ -131,6 +131,28 @@ export function forSameCluster(object: KubeObject, now: KubeObject | undefined):
   return kept
 }
 
+/**
+ * The fields of an object that `forSameCluster` reads of it, as an object; undefined if there are none. Of most objects
+ * nothing stays.
+ */
+export function whatStays(now: KubeObject): KubeObject | undefined {
+  const { apiVersion, kind, metadata, type, data, status } = now
+  const { name = '', uid = '' } = metadata
+  const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => isOwnAnnotation(key))
+  const finalizers = (metadata.finalizers ?? []).filter(isOwnFinalizer)
+  const isToken = isAccountToken(now)
+  const isOfMembers = workloadKindOfObject(now) !== undefined || placedKinds.has(kind)
+  if (annotations.length === 0 && finalizers.length === 0 && !isToken && !isOfMembers) return undefined
+  const { volumeName, nodeName } = specOf(now)
+  return {
+    apiVersion,
+    kind,
+    metadata: { name, uid, annotations: Object.fromEntries(annotations), finalizers },
+    ...(isToken && { type, ...(data !== undefined && { data }) }),
+    ...(isOfMembers && { spec: { volumeName, nodeName }, ...(status !== undefined && { status }) }),
+  }
+}
+
 /** Kinds besides workloads whose status comes from members. */
 const placedKinds: ReadonlySet<string> = new Set(['PersistentVolumeClaim', 'Service', 'Ingress'])
 

@@ -133,7 +133,21 @@ export function tarOf(
     controller.finalize()
   }
   write().catch((error: unknown) => controller.error(error))
-  return Readable.fromWeb(readable as NodeReadableStream<Uint8Array>)
+  return Readable.from(joined(readable as NodeReadableStream<Uint8Array>), { objectMode: false })
+}
+
+/** Chunks of about `chunkBytes`: a compressor and a socket pay for each chunk, and most of a small tar are headers. */
+async function* joined(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let held: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of chunks) {
+    held.push(chunk)
+    size += chunk.length
+    if (size < chunkBytes) continue
+    yield held.length === 1 ? chunk : Buffer.concat(held, size)
+    ;[held, size] = [[], 0]
+  }
+  if (size > 0) yield Buffer.concat(held, size)
 }
 
 function* chunksOf(objects: Iterable<Uint8Array>): Generator<Uint8Array> {
@@ -184,7 +198,9 @@ const zstdMagic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
 async function decompressed(source: AsyncIterable<Uint8Array>): Promise<Readable> {
   const { head, bytes } = await withHead(source, zstdMagic.length)
-  return head.equals(zstdMagic) ? pipeline(bytes, createZstdDecompress(), () => undefined) : bytes
+  return head.equals(zstdMagic)
+    ? pipeline(bytes, createZstdDecompress({ chunkSize: chunkBytes }), () => undefined)
+    : bytes
 }
 
 /** The first `length` bytes, or all if there are fewer, and all bytes. */

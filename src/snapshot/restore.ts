@@ -5,13 +5,21 @@ import { parseApiVersion, type GroupVersionResource, type KubeObject } from '#ap
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import { forAnotherCluster, forSameCluster, leftOut, uidInCluster, type LeftOut } from './for-another-cluster.ts'
+import {
+  forAnotherCluster,
+  forSameCluster,
+  leftOut,
+  uidInCluster,
+  whatStays,
+  type LeftOut,
+} from './for-another-cluster.ts'
 import {
   keyOf,
   maxObjectsRead,
   readSnapshot,
   SnapshotError,
   type ObjectPlace,
+  type ReadLine,
   type SnapshotManifest,
 } from './format.ts'
 
@@ -36,6 +44,22 @@ export interface PutCounts {
   readonly deleted: number
 }
 
+/** The answer to GET `/snapshot?only=initial`: the objects with which the logical cluster begins, and their uids. */
+export interface InitialObjects {
+  readonly initial: readonly (ObjectPlace & { readonly uid: string })[]
+}
+
+/** Asks a logical cluster what it begins with. */
+export async function initialObjects(client: KubeClient, signal: AbortSignal): Promise<InitialObjects> {
+  return (await client.raw(`${snapshotPath}?only=initial`, { signal })) as InitialObjects
+}
+
+/**
+ * The bytes of a snapshot. A function opens them anew each time, and they are the same: of a large snapshot, only the
+ * objects of the next requests are then in memory, instead of all.
+ */
+export type SnapshotSource = AsyncIterable<Uint8Array> | (() => Promise<AsyncIterable<Uint8Array>>)
+
 export interface RestoreOptions {
   /** The API of the logical cluster, as the installation. */
   readonly client: KubeClient
@@ -45,6 +69,8 @@ export interface RestoreOptions {
   readonly validate: boolean
   /** True: objects keep their uids although the logical cluster has another id, because it takes the place of the old one. */
   readonly keepsUids?: boolean
+  /** What a logical cluster begins with that nobody has used yet: it is not asked then. */
+  readonly beginning?: InitialObjects
   /** Resources that are left alone. */
   readonly without?: readonly string[]
   /** Gets the number of objects that are put, from time to time. */
@@ -58,52 +84,92 @@ export interface Restored extends PutCounts {
   readonly leftOut: ReadonlyMap<LeftOut, number>
 }
 
-/** An object in memory: its JSON, and what decides about its turn. */
-interface Held {
+/** What decides about the turn of an object of a snapshot, and its JSON if there is room for all. */
+interface Indexed {
   readonly place: ObjectPlace
-  readonly bytes: Buffer
+  readonly apiVersion: string
   readonly uid: string
   readonly owners: readonly string[]
   readonly leftOut: LeftOut | undefined
+  /** Its number in the snapshot. */
+  readonly at: number
+  /** Bytes of its JSON. */
+  readonly size: number
+  bytes?: Buffer
 }
 
-interface Read {
+interface Index {
   readonly manifest: SnapshotManifest
-  readonly objects: Map<string, Held>
+  readonly objects: Map<string, Indexed>
 }
+
+/** Bytes of the objects of a snapshot that are in memory at the same time. */
+const heldBytes = 16 * 1024 * 1024
+
+/** A snapshot that was read to its end: whole, and ready to be put. */
+export interface SnapshotToPut {
+  readonly manifest: SnapshotManifest
+  /** Rejects with StatusError for an object that the logical cluster refuses. */
+  put(options: RestoreOptions): Promise<Restored>
+}
+
+/**
+ * Reads a snapshot to its end. Rejects with SnapshotError if it is not whole. `atOnce`: bytes of objects that are in
+ * memory at the same time, if the source is a function.
+ */
+export async function openSnapshotToPut(
+  source: SnapshotSource,
+  { signal, atOnce = heldBytes }: { readonly signal: AbortSignal; readonly atOnce?: number },
+): Promise<SnapshotToPut> {
+  const pause = yieldEvery(5, signal)
+  const open = typeof source === 'function' ? source : undefined
+  const bytes = typeof source === 'function' ? await source() : source
+  const snapshot = await readIndex(bytes, { keep: open === undefined ? Infinity : atOnce, pause })
+  const inOrder: InOrder = (kept) => bytesInOrder(kept, { open, atOnce })
+  return { manifest: snapshot.manifest, put: (options) => putSnapshot(snapshot, inOrder, options) }
+}
+
+/** The JSON of each of the objects, in their order. */
+type InOrder = (kept: readonly Indexed[]) => AsyncIterable<[Indexed, Buffer]>
 
 /**
  * Restores a snapshot, which is read to its end before anything is written. Rejects with SnapshotError for a snapshot
  * that is not whole, with StatusError for an object that the logical cluster refuses.
  */
-export async function restoreSnapshot(source: AsyncIterable<Uint8Array>, options: RestoreOptions): Promise<Restored> {
-  const { client, id, keepsUids = false, without = [], signal } = options
+export async function restoreSnapshot(source: SnapshotSource, options: RestoreOptions): Promise<Restored> {
+  const snapshot = await openSnapshotToPut(source, options)
+  return await snapshot.put(options)
+}
+
+async function putSnapshot(snapshot: Index, inOrder: InOrder, options: RestoreOptions): Promise<Restored> {
+  const { client, id, keepsUids = false, without = [], beginning, signal } = options
   const pause = yieldEvery(5, signal)
-  const snapshot = await readAll(source, pause)
-  const now = await readAll(await client.stream(snapshotPath, { signal }), pause)
   const isSame = snapshot.manifest.logicalCluster.id === id
-  const initial = new Set(now.manifest.initial.map(keyOf))
+  const now =
+    isSame && beginning === undefined
+      ? await readPresent(options, pause)
+      : begun(beginning ?? (await initialObjects(client, signal)))
   if (isSame) await deleteSurplus(snapshot, now, options)
-  const uids = isSame || keepsUids ? new Map<string, string>() : newUids(snapshot, now, id)
-  const kept: Held[] = []
+  const uids = isSame || keepsUids ? new Map<string, string>() : await newUids(snapshot, now, id, pause)
+  const kept: Indexed[] = []
   const left = new Map<LeftOut, number>()
   const untouched = new Set(snapshot.manifest.initial.map(keyOf))
-  for (const held of ownersFirst(snapshot.objects.values())) {
-    const key = keyOf(held.place)
-    if (without.includes(held.place.resource)) continue
+  for (const object of await ownersFirst(snapshot.objects.values(), pause)) {
+    await pause()
+    const key = keyOf(object.place)
+    if (without.includes(object.place.resource)) continue
     // Members know an installation by the uid of this namespace.
     const isIdentity = keepsUids && key === 'namespaces//kube-system'
-    if (untouched.has(key) && initial.has(key) && !isIdentity) continue
-    if (held.leftOut === undefined) kept.push(held)
-    else left.set(held.leftOut, (left.get(held.leftOut) ?? 0) + 1)
+    if (untouched.has(key) && now.initial.has(key) && !isIdentity) continue
+    if (object.leftOut === undefined) kept.push(object)
+    else left.set(object.leftOut, (left.get(object.leftOut) ?? 0) + 1)
   }
-  const prepared = (held: Held): KubeObject => {
-    const object = decode(held.bytes)
-    if (!isSame) return forAnotherCluster(object, uids)
-    const present = now.objects.get(keyOf(held.place))
-    return forSameCluster(object, present && decode(present.bytes))
+  const prepared = ({ place }: Indexed, bytes: Buffer): KubeObject => {
+    const object = decode(bytes)
+    return isSame ? forSameCluster(object, now.kept.get(keyOf(place))) : forAnotherCluster(object, uids)
   }
-  const counts = await putAll(kept, prepared, { ...options, deletions: snapshot.manifest.deleted, pause })
+  const objects = { kept, bytes: inOrder(kept), prepared, deletions: snapshot.manifest.deleted }
+  const counts = await putAll(objects, options, pause)
   return { ...counts, manifest: snapshot.manifest, leftOut: left }
 }
 
@@ -111,51 +177,145 @@ function decode(bytes: Buffer): KubeObject {
   return parseJsonText(bytes.toString()) as unknown as KubeObject
 }
 
-async function readAll(source: AsyncIterable<Uint8Array>, pause: () => Promise<void> | undefined): Promise<Read> {
+/** `keep`: how many bytes of objects are kept in memory; of a snapshot with more, none are. */
+async function readIndex(
+  source: AsyncIterable<Uint8Array>,
+  { keep, pause, each }: { keep: number; pause: Pause; each?: (key: string, object: KubeObject) => void },
+): Promise<Index> {
   let manifest: SnapshotManifest | undefined
-  const objects = new Map<string, Held>()
+  const objects = new Map<string, Indexed>()
+  const shared = new Map<string, string>()
+  let left = keep
   for await (const item of readSnapshot(source)) {
     if ('manifest' in item) {
       manifest = item.manifest
       continue
     }
-    const held = heldOf(item)
     if (objects.size >= maxObjectsRead) throw new SnapshotError(`it has more than ${maxObjectsRead} objects`)
-    objects.set(keyOf(held.place), held)
+    const object = objectOf(item)
+    const indexed = indexedOf(item, object, { at: objects.size, shared })
+    const isFirstTooMuch = left >= 0 && left < indexed.size
+    left -= indexed.size
+    if (left >= 0) indexed.bytes = item.bytes
+    else if (isFirstTooMuch) for (const one of objects.values()) delete one.bytes
+    const key = keyOf(indexed.place)
+    if (objects.has(key)) throw new SnapshotError(`it has ${indexed.place.resource} ${key} twice`)
+    objects.set(key, indexed)
+    each?.(key, object)
     await pause()
   }
   if (manifest === undefined) throw new SnapshotError('it is empty')
   return { manifest, objects }
 }
 
-function heldOf({ resource, bytes }: { readonly resource: string; readonly bytes: Buffer }): Held {
+function objectOf({ resource, bytes }: ReadLine): KubeObject {
   let object: KubeObject
   try {
     object = decode(bytes)
   } catch (error) {
     throw new SnapshotError(`an object of ${resource} is not JSON: ${(error as Error).message}`, { cause: error })
   }
-  const {
-    namespace = '',
-    name,
-    uid,
-    ownerReferences = [],
-  } = (object.metadata as KubeObject['metadata'] | undefined) ?? {}
+  const { name, uid } = (object.metadata as KubeObject['metadata'] | undefined) ?? {}
   if (typeof name !== 'string' || typeof uid !== 'string' || typeof object.kind !== 'string' || !object.apiVersion)
     throw new SnapshotError(`an object of ${resource} has no kind, apiVersion, name or uid`)
-  const owners = ownerReferences.map((owner) => owner.uid)
-  return { place: { resource, namespace, name }, bytes, uid, owners, leftOut: leftOut(object) }
+  return object
+}
+
+/** `shared`: texts that many objects have, each once, because a parser makes a string of its own for each of them. */
+function indexedOf(
+  { resource, bytes }: ReadLine,
+  object: KubeObject,
+  { at, shared }: { at: number; shared: Map<string, string> },
+): Indexed {
+  const once = (text: string): string => {
+    const known = shared.get(text)
+    if (known === undefined) shared.set(text, text)
+    return known ?? text
+  }
+  const { namespace = '', name = '', uid = '', ownerReferences = [] } = object.metadata
+  return {
+    place: { resource, namespace: once(namespace), name },
+    apiVersion: once(object.apiVersion),
+    uid,
+    owners: ownerReferences.map((owner) => once(owner.uid)),
+    leftOut: leftOut(object),
+    at,
+    size: bytes.length,
+  }
+}
+
+/** What a logical cluster has before the restore. */
+interface Present {
+  /** The objects with which it began and that nobody has changed, and their uids. */
+  readonly initial: ReadonlyMap<string, string>
+  readonly objects: ReadonlyMap<string, Indexed>
+  /** What stays of an object that has the same uid in the snapshot, by key. */
+  readonly kept: ReadonlyMap<string, KubeObject>
+}
+
+function begun({ initial }: InitialObjects): Present {
+  return { initial: new Map(initial.map((one) => [keyOf(one), one.uid])), objects: new Map(), kept: new Map() }
+}
+
+async function readPresent({ client, signal }: RestoreOptions, pause: Pause): Promise<Present> {
+  const kept = new Map<string, KubeObject>()
+  const { manifest, objects } = await readIndex(await client.stream(snapshotPath, { signal }), {
+    keep: 0,
+    pause,
+    each: (key, object) => {
+      const stays = whatStays(object)
+      if (stays !== undefined) kept.set(key, stays)
+    },
+  })
+  const initial = manifest.initial.map((place): [string, string] => {
+    const key = keyOf(place)
+    return [key, objects.get(key)?.uid ?? '']
+  })
+  return { initial: new Map(initial), objects, kept }
 }
 
 /** The new uid of each object: that of the object that is in its place from the beginning, or one derived from both. */
-function newUids(snapshot: Read, now: Read, id: string): Map<string, string> {
+async function newUids(snapshot: Index, now: Present, id: string, pause: Pause): Promise<Map<string, string>> {
   const uids = new Map<string, string>()
-  const initial = new Set(now.manifest.initial.map(keyOf))
   for (const [key, { uid }] of snapshot.objects) {
-    const present = initial.has(key) ? now.objects.get(key)?.uid : undefined
-    uids.set(uid, present ?? uidInCluster(id, uid))
+    uids.set(uid, now.initial.get(key) ?? uidInCluster(id, uid))
+    await pause()
   }
   return uids
+}
+
+/**
+ * The JSON of each object, in this order. Without memory for all, the snapshot is read once for each `atOnce` bytes of
+ * them. Rejects with SnapshotError if it is not the same bytes again.
+ */
+async function* bytesInOrder(
+  kept: readonly Indexed[],
+  { open, atOnce }: { readonly open: (() => Promise<AsyncIterable<Uint8Array>>) | undefined; readonly atOnce: number },
+): AsyncGenerator<[Indexed, Buffer]> {
+  for (let from = 0; from < kept.length;) {
+    let [to, size] = [from, 0]
+    while (to < kept.length && (to === from || size + (kept[to]?.size ?? 0) <= atOnce)) size += kept[to++]?.size ?? 0
+    const wanted = kept.slice(from, to)
+    const missing = new Set(wanted.filter(({ bytes }) => bytes === undefined).map(({ at }) => at))
+    const found = missing.size === 0 || open === undefined ? undefined : await bytesAt(missing, await open())
+    for (const one of wanted) {
+      const bytes = one.bytes ?? found?.get(one.at)
+      if (bytes?.length !== one.size) throw new SnapshotError('it was changed while it was restored')
+      yield [one, bytes]
+    }
+    from = to
+  }
+}
+
+async function bytesAt(numbers: ReadonlySet<number>, source: AsyncIterable<Uint8Array>): Promise<Map<number, Buffer>> {
+  const found = new Map<number, Buffer>()
+  let at = 0
+  for await (const item of readSnapshot(source)) {
+    if ('manifest' in item) continue
+    if (numbers.has(at)) found.set(at, item.bytes)
+    at++
+  }
+  return found
 }
 
 /** Resources whose objects are put first; each definition in a request of its own. */
@@ -169,37 +329,42 @@ interface Owned {
   readonly owners: readonly string[]
 }
 
+/** Lets other work run between two objects of a long loop, if it is time: the result of `yieldEvery`. */
+export type Pause = () => Promise<void> | undefined
+
 /** Definitions, then namespaces, then every owner before what it owns: the garbage collector finds all owners. */
-export function ownersFirst<T extends Owned>(objects: Iterable<T>): T[] {
-  const all = [...objects]
+export async function ownersFirst<T extends Owned>(objects: Iterable<T>, pause: Pause): Promise<T[]> {
   const byUid = new Map<string, T>()
-  for (const held of all) byUid.set(held.uid, held)
-  const rank = ({ place }: T): number => {
-    const at = firstResources.indexOf(place.resource)
-    return at < 0 ? firstResources.length : at
+  const ranks: T[][] = [...firstResources.map(() => []), []]
+  for (const one of objects) {
+    byUid.set(one.uid, one)
+    const rank = firstResources.indexOf(one.place.resource)
+    ranks.at(rank)?.push(one)
+    await pause()
   }
-  const sorted = all.sort((a, b) => rank(a) - rank(b))
   const done = new Set<T>()
   const result: T[] = []
+  const onStack = new Set<T>()
   // Iterative, because a chain of owners may be as long as the snapshot.
-  for (const root of sorted) {
-    const stack: { held: T; next: number }[] = [{ held: root, next: 0 }]
-    const onStack = new Set<T>([root])
+  for (const root of ranks.flat()) {
+    const stack: { one: T; next: number }[] = [{ one: root, next: 0 }]
+    onStack.add(root)
     while (stack.length > 0) {
-      const top = stack.at(-1) as { held: T; next: number }
-      const owner = top.held.owners[top.next++]
-      if (owner === undefined) {
+      const top = stack.at(-1) as { one: T; next: number }
+      const uid = top.one.owners[top.next++]
+      if (uid === undefined) {
         stack.pop()
-        onStack.delete(top.held)
-        if (!done.has(top.held)) result.push(top.held)
-        done.add(top.held)
+        onStack.delete(top.one)
+        if (!done.has(top.one)) result.push(top.one)
+        done.add(top.one)
         continue
       }
-      const held = byUid.get(owner)
-      if (held === undefined || done.has(held) || onStack.has(held)) continue
-      onStack.add(held)
-      stack.push({ held, next: 0 })
+      const owner = byUid.get(uid)
+      if (owner === undefined || done.has(owner) || onStack.has(owner)) continue
+      onStack.add(owner)
+      stack.push({ one: owner, next: 0 })
     }
+    await pause()
   }
   return result
 }
@@ -207,17 +372,17 @@ export function ownersFirst<T extends Owned>(objects: Iterable<T>): T[] {
 /** Bounds of one request, so that it holds up others for a few milliseconds only. */
 export const [batchBytes, batchObjects] = [128 * 1024, 100]
 
+interface ObjectsInOrder {
+  readonly kept: readonly Indexed[]
+  readonly bytes: AsyncIterable<[Indexed, Buffer]>
+  readonly prepared: (indexed: Indexed, bytes: Buffer) => KubeObject
+  readonly deletions: readonly ObjectPlace[]
+}
+
 async function putAll(
-  kept: readonly Held[],
-  prepared: (held: Held) => KubeObject,
-  {
-    client,
-    validate,
-    progress,
-    signal,
-    deletions,
-    pause,
-  }: RestoreOptions & { readonly deletions: readonly ObjectPlace[]; readonly pause: () => Promise<void> | undefined },
+  { kept, bytes, prepared, deletions }: ObjectsInOrder,
+  { client, validate, progress, signal }: RestoreOptions,
+  pause: Pause,
 ): Promise<PutCounts> {
   const sum = { created: 0, updated: 0, unchanged: 0, deleted: 0 }
   const put = async (body: ObjectsToPut): Promise<void> => {
@@ -225,22 +390,22 @@ async function putAll(
     for (const name of Object.keys(sum) as (keyof PutCounts)[]) sum[name] += counts[name]
   }
   let objects: { resource: string; object: KubeObject }[] = []
-  let bytes = 0
+  let size = 0
   let done = 0
-  for (const held of kept) {
-    objects.push({ resource: held.place.resource, object: prepared(held) })
-    bytes += held.bytes.length
+  for await (const [one, json] of bytes) {
+    objects.push({ resource: one.place.resource, object: prepared(one, json) })
+    size += json.length
     // Definitions are served before objects of their kinds are put.
-    const isLastDefinition = held.place.resource === firstResources[0]
-    if (bytes >= batchBytes || objects.length >= batchObjects || isLastDefinition) {
+    const isLastDefinition = one.place.resource === firstResources[0]
+    if (size >= batchBytes || objects.length >= batchObjects || isLastDefinition) {
       await put({ objects, validate })
       done += objects.length
       progress?.(done, kept.length)
-      ;[objects, bytes] = [[], 0]
+      ;[objects, size] = [[], 0]
     }
     await pause()
   }
-  await put({ objects, validate, deletions })
+  if (objects.length > 0 || deletions.length > 0) await put({ objects, validate, deletions })
   progress?.(kept.length, kept.length)
   return sum
 }
@@ -252,15 +417,15 @@ const goneWithinMs = 120_000
  * Deletes what is there now and was not there then, as its users would: finalizers run, and members end what runs. Waits
  * until it is gone. What members and the installation make stays.
  */
-async function deleteSurplus(snapshot: Read, now: Read, { client, signal }: RestoreOptions): Promise<void> {
+async function deleteSurplus(snapshot: Index, now: Present, { client, signal }: RestoreOptions): Promise<void> {
   const surplus = [...now.objects].filter(([key, held]) => {
     const then = snapshot.objects.get(key)
     return (then === undefined || then.uid !== held.uid) && held.leftOut === undefined
   })
   // What lies in namespaces first, definitions and namespaces last.
-  const later = (held: Held): number => Number(firstResources.includes(held.place.resource))
+  const later = (held: Indexed): number => Number(firstResources.includes(held.place.resource))
   const waiting = surplus.map(([, held]) => held).sort((a, b) => later(b) - later(a))
-  const left: Held[] = []
+  const left: Indexed[] = []
   const deleteNext = async (): Promise<void> => {
     for (let held = waiting.pop(); held !== undefined; held = waiting.pop()) {
       const { gvr, ref } = addressOf(held)
@@ -294,12 +459,11 @@ function heldText({ metadata: { finalizers = [], deletionTimestamp } }: KubeObje
   return finalizers.length === 0 ? 'it is being deleted' : `its finalizers hold it: ${finalizers.join(', ')}`
 }
 
-function addressOf({ place, bytes }: Held): {
+function addressOf({ place: { resource, namespace, name }, apiVersion }: Indexed): {
   gvr: GroupVersionResource
   ref: { name: string; namespace?: string }
 } {
-  const { resource, namespace, name } = place
   const [plural = ''] = resource.split('.', 1)
-  const gvr = { ...parseApiVersion(decode(bytes).apiVersion), resource: plural }
+  const gvr = { ...parseApiVersion(apiVersion), resource: plural }
   return { gvr, ref: namespace === '' ? { name } : { name, namespace } }
 }

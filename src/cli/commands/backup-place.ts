@@ -1,11 +1,12 @@
 // Where a backup of all logical clusters is: a folder, or the objects of a bucket below a prefix.
-import { createReadStream } from 'node:fs'
-import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { isStorageError } from '#snapshot/index.ts'
 import { ExitError, UsageError } from '#cli/process/exit-error.ts'
-import { exists, syncFolder, writeNewFile } from './snapshot-file.ts'
+import { exists, syncPath } from './snapshot-file.ts'
 import { isBucketUrl, openBucket } from './snapshot-places.ts'
 
 export interface BackupPlace {
@@ -30,19 +31,34 @@ export async function beginBackup(text: string, signal: AbortSignal): Promise<Ba
   return isBucketUrl(text) ? await beginInBucket(text, signal) : await beginInFolder(text)
 }
 
+/** Files that are flushed to disk together: thousands of small files wait for the disk a few times only. */
+const flushedTogether = 64
+
 async function beginInFolder(output: string): Promise<BackupPlace> {
   if (await exists(output)) throw new ExitError(`"${output}" exists already; -o names another folder`)
   const half = `${output}.partial-${process.pid}`
   await mkdir(join(half, 'clusters'), { recursive: true, mode: 0o700 })
+  let unflushed: string[] = []
+  const flush = async (): Promise<void> => {
+    const files = unflushed
+    unflushed = []
+    await Promise.all(files.map(syncPath))
+  }
   return {
     async put(file, bytes, signal) {
-      await writeNewFile(join(half, file), bytes, signal)
-      return (await stat(join(half, file))).size
+      const target = createWriteStream(join(half, file), { mode: 0o600, flags: 'wx' })
+      await pipeline(bytes, target, { signal })
+      unflushed.push(join(half, file))
+      if (unflushed.length >= flushedTogether) await flush()
+      return target.bytesWritten
     },
     async complete(index) {
+      await flush()
+      await syncPath(join(half, 'clusters'))
       await writeFile(join(half, indexFile), index, { mode: 0o600, flush: true })
+      await syncPath(half)
       await rename(half, output)
-      await syncFolder(dirname(output))
+      await syncPath(dirname(output))
     },
     abandon: () => rm(half, { recursive: true, force: true }),
   }

@@ -41,7 +41,7 @@ export interface BackupIndex {
 
 const indexFile = 'backup.json'
 /** Logical clusters that are saved at the same time. */
-const parallel = 4
+const parallel = 8
 const tellMs = 5000
 
 /** Runs the command. */

@@ -5,6 +5,7 @@ import { clusterIdOf, rootClusterName } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { createClient, type KubeClient, type Transport } from '#client/index.ts'
 import {
+  contentFinalizer,
   filledAnnotation,
   logicalClusters,
   placements,
@@ -14,10 +15,12 @@ import {
 } from '#crds/index.ts'
 import {
   decrypted,
-  readWhole,
+  initialObjects,
+  openSnapshotToPut,
   restoreSnapshot,
   SnapshotError,
   snapshotPath,
+  type InitialObjects,
   type ObjectsToPut,
 } from '#snapshot/index.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
@@ -32,8 +35,8 @@ interface Flags extends InstallationFlags {
   readonly identity?: string
 }
 
-/** Logical clusters that are restored at the same time. */
-const parallel = 4
+/** Logical clusters that are restored at the same time: enough that one flush of the disk serves several. */
+const parallel = 12
 const tellMs = 5000
 
 /** Runs the command. */
@@ -48,9 +51,20 @@ export async function run(folder: string, flags: Flags): Promise<void> {
   await using transport = await openDirect(installation)
   const keepsIds = index.kind === 'start' && installation.found.rootDir !== undefined
   const began = Date.now()
-  const restoring: Restoring = { open, index, installation, transport, keepsIds, signal }
-  await requireFree(restoring)
-  const count = await restoreAll(restoring)
+  const root = createClient(transport, { basePath: `/clusters/${rootClusterName}` })
+  const restoring: Restoring = {
+    open,
+    index,
+    installation,
+    transport,
+    keepsIds,
+    putInRoot: together(async (objects) => {
+      const body: ObjectsToPut = { objects, validate: true }
+      await root.raw(snapshotPath, { method: 'POST', body, signal })
+    }),
+    signal,
+  }
+  const count = await restoreAll(restoring, await presentOf(restoring))
   if (keepsIds && index.root !== undefined) await restoreRoot(restoring, index.root)
   else await restorePlacements(restoring)
   const seconds = ((Date.now() - began) / 1000).toFixed(1)
@@ -70,30 +84,58 @@ interface Restoring {
   readonly transport: Transport
   /** True: LogicalClusters keep their uids, and with them ids, certificates and what runs in members. */
   readonly keepsIds: boolean
+  /** Puts an object into logical cluster `root`, in one request with those of others that wait. */
+  readonly putInRoot: (item: NonNullable<ObjectsToPut['objects']>[number]) => Promise<void>
+  /** What every new logical cluster begins with, if they keep their ids; absent until the first one was asked. */
+  beginning?: Promise<InitialObjects>
   readonly signal: AbortSignal
+}
+
+/** A function that sends items one after the other; those that arrive while it sends go together. */
+function together<T>(send: (items: readonly T[]) => Promise<void>): (item: T) => Promise<void> {
+  let waiting: T[] = []
+  let last: Promise<void> = Promise.resolve()
+  let next: Promise<void> | undefined
+  return (item) => {
+    waiting.push(item)
+    next ??= last
+      .catch(() => undefined)
+      .then(async () => {
+        const items = waiting
+        ;[waiting, next] = [[], undefined]
+        last = send(items)
+        await last
+      })
+    return next
+  }
 }
 
 function describe({ takenAt }: BackupIndex): string {
   return `backup of ${takenAt}`
 }
 
-/** Rejects with ExitError if a LogicalCluster has a name of the backup and does not come from it. */
-async function requireFree({ installation, index, signal }: Restoring): Promise<void> {
+/**
+ * The LogicalClusters with names of the backup that are there, by name. Rejects with ExitError if one does not come from
+ * it.
+ */
+async function presentOf({ installation, index, signal }: Restoring): Promise<Map<string, LogicalCluster>> {
   const text = describe(index)
   const ours = new Set(index.logicalClusters.map(({ object }) => object.metadata.name))
   const { items } = await installation.clusters.list<LogicalCluster>(logicalClusters, { signal })
-  const taken = items.filter(({ metadata: { name, annotations = {} } }) => {
+  const present = items.filter(({ metadata: { name } }) => ours.has(name))
+  const taken = present.filter(({ metadata: { annotations = {} } }) => {
     const from = [annotations[restoringAnnotation], annotations[filledAnnotation]]
-    return ours.has(name) && !from.includes(text)
+    return !from.includes(text)
   })
   if (taken.length > 0)
     throw new ExitError(
       `${taken.length} logical clusters of the backup exist already, such as "${taken[0]?.metadata.name ?? ''}"; restore one alone with kcp snapshot restore`,
     )
+  return new Map(present.map((object) => [object.metadata.name, object]))
 }
 
-async function restoreAll(restoring: Restoring): Promise<number> {
-  const { index, installation, signal } = restoring
+async function restoreAll(restoring: Restoring, present: ReadonlyMap<string, LogicalCluster>): Promise<number> {
+  const { index } = restoring
   const waiting = [...index.logicalClusters].reverse()
   const all = waiting.length
   let done = 0
@@ -101,10 +143,9 @@ async function restoreAll(restoring: Restoring): Promise<number> {
   const restoreNext = async (): Promise<void> => {
     for (let saved = waiting.pop(); saved !== undefined; saved = waiting.pop()) {
       const { file } = saved
-      const { name } = saved.object.metadata
-      const present = await installation.clusters.tryGet<LogicalCluster>(logicalClusters, { name }, { signal })
-      if (present?.metadata.annotations?.[filledAnnotation] !== describe(index))
-        await restoreOne(saved, present, restoring).catch((error: unknown) => {
+      const there = present.get(saved.object.metadata.name)
+      if (there?.metadata.annotations?.[filledAnnotation] !== describe(index))
+        await restoreOne(saved, there, restoring).catch((error: unknown) => {
           if (error instanceof SnapshotError) throw new ExitError(`"${file}": ${error.message}`, { cause: error })
           throw error
         })
@@ -122,20 +163,34 @@ type Saved = BackupIndex['logicalClusters'][number]
 
 async function restoreOne(saved: Saved, present: LogicalCluster | undefined, restoring: Restoring): Promise<void> {
   const { open, index, installation, transport, keepsIds, signal } = restoring
-  const { clusters } = installation
-  await readWhole(await open(saved.file))
-  const made = present ?? (await makeCluster(saved.object, restoring))
-  const { name, uid = '' } = made.metadata
+  // Nothing is made for a file that is not whole.
+  const snapshot = await openSnapshotToPut(() => open(saved.file), { signal })
+  const { name } = saved.object.metadata
+  const uid = present?.metadata.uid ?? (await makeCluster(saved.object, restoring))
   const client = createClient(transport, { basePath: `/clusters/${name}` })
   const id = keepsIds ? idOf(saved) : clusterIdOf(uid)
-  await whenServed(client, signal)
-  await restoreSnapshot(await open(saved.file), { client, id, validate: false, signal })
+  const put = async (): Promise<void> => {
+    const isNew = present === undefined && keepsIds
+    const beginning = isNew ? { beginning: await beginningOf(client, restoring) } : {}
+    await snapshot.put({ client, id, validate: false, ...beginning, signal })
+  }
+  await onceServed(put, signal)
   const annotations = { [restoringAnnotation]: null, [filledAnnotation]: describe(index) }
-  await clusters.patch(logicalClusters, { name }, 'merge', { metadata: { uid, annotations } }, { signal })
+  await installation.clusters.patch(logicalClusters, { name }, 'merge', { metadata: { uid, annotations } }, { signal })
 }
 
-/** Makes the LogicalCluster, whose users wait until its objects are there. */
-async function makeCluster(saved: LogicalCluster, { index, installation, transport, keepsIds, signal }: Restoring) {
+/** What a new logical cluster begins with. Only uids differ from one to another, and they are not read if ids are kept. */
+async function beginningOf(client: KubeClient, restoring: Restoring): Promise<InitialObjects> {
+  const { signal } = restoring
+  restoring.beginning ??= onceServed(() => initialObjects(client, signal), signal)
+  return await restoring.beginning
+}
+
+/** Makes the LogicalCluster, whose users wait until its objects are there; resolves with its uid. */
+async function makeCluster(
+  saved: LogicalCluster,
+  { index, installation, keepsIds, putInRoot, signal }: Restoring,
+): Promise<string> {
   const { apiVersion, kind, metadata, spec } = saved
   const { name, uid = '', creationTimestamp = '', labels } = metadata
   // A move to or from another installation is not taken up again.
@@ -149,41 +204,40 @@ async function makeCluster(saved: LogicalCluster, { index, installation, transpo
     metadata: { name, annotations, ...(labels !== undefined && { labels }) },
     spec: rest,
   }
-  const { clusters } = installation
-  if (!keepsIds) return await clusters.create<LogicalCluster>(logicalClusters, object, { signal })
-  const body: ObjectsToPut = {
-    objects: [
-      {
-        resource: 'logicalclusters.kcp.dev',
-        object: { ...object, metadata: { ...object.metadata, uid, creationTimestamp, generation: 1 } },
-      },
-    ],
-    validate: true,
+  if (!keepsIds) {
+    const made = await installation.clusters.create<LogicalCluster>(logicalClusters, object, { signal })
+    return made.metadata.uid ?? ''
   }
-  await createClient(transport, { basePath: `/clusters/${rootClusterName}` }).raw(snapshotPath, {
-    method: 'POST',
-    body,
-    signal,
+  // The finalizer is that of the operator, which has one write less.
+  const kept = { uid, creationTimestamp, generation: 1, finalizers: [contentFinalizer] }
+  await putInRoot({
+    resource: 'logicalclusters.kcp.dev',
+    object: { ...object, metadata: { ...object.metadata, ...kept } },
   })
-  return await clusters.get<LogicalCluster>(logicalClusters, { name }, { signal })
+  return uid
 }
 
 /** Waits until the server knows the logical cluster. */
 export async function whenServed(client: KubeClient, signal: AbortSignal): Promise<void> {
+  await onceServed(() => client.raw('/api/v1/namespaces/default', { signal }), signal)
+}
+
+/** Does it again until the server knows the logical cluster: it learns of a new one a moment later. */
+async function onceServed<T>(use: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (let attempt = 0; ; attempt++) {
-    const found = await client.raw('/api/v1/namespaces/default', { signal }).catch((error: unknown) => {
-      if (isStatusError(error, 'NotFound') && attempt < 200) return undefined
-      throw error
-    })
-    if (found !== undefined) return
-    await sleep(25, signal)
+    try {
+      return await use()
+    } catch (error) {
+      if (!isStatusError(error, 'NotFound') || attempt >= 200) throw error
+    }
+    await sleep(Math.min(25, 2 ** attempt), signal)
   }
 }
 
 /** The rest of root, members among it: last, because a syncer that sees no objects would delete their copies. */
 async function restoreRoot({ open, transport, signal }: Restoring, file: string): Promise<void> {
   const client = createClient(transport, { basePath: `/clusters/${rootClusterName}` })
-  await restoreSnapshot(await open(file), {
+  await restoreSnapshot(() => open(file), {
     client,
     id: 'root',
     validate: false,

@@ -18,7 +18,7 @@ export async function writeNewFile(file: string, bytes: Readable, signal: AbortS
   try {
     await pipeline(bytes, createWriteStream(half, { mode: 0o600, flags: 'wx', flush: true }), { signal })
     await rename(half, file)
-    await syncFolder(dirname(file))
+    await syncPath(dirname(file))
   } catch (error) {
     await rm(half, { force: true })
     throw error
@@ -33,9 +33,9 @@ export async function exists(file: string): Promise<boolean> {
   )
 }
 
-/** Resolves when the names in the folder are on disk. */
-export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r')
+/** Resolves when the content of the file, or the names in the folder, are on disk. */
+export async function syncPath(path: string): Promise<void> {
+  const handle = await open(path, 'r')
   await handle.sync().finally(() => handle.close())
 }
 

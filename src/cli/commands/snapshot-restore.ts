@@ -129,7 +129,7 @@ async function put({ file, flags, name, installation, signal }: Restoring, uid: 
   await using transport = await openDirect(installation)
   const client = createClient(transport, { basePath: `/clusters/${name}` })
   let toldAt = Date.now()
-  return await restoreSnapshot(await openSnapshot(file, flags, signal), {
+  return await restoreSnapshot(() => openSnapshot(file, flags, signal), {
     client,
     id: clusterIdOf(uid),
     validate: flags.validate,

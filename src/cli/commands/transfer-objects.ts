@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { parseJsonText } from '#apimachinery/json/index.ts'
+import { yieldEvery } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import {
   batchBytes,
@@ -52,7 +53,7 @@ export async function copyChanges(copying: Copying): Promise<Round> {
   copying.known ??= new Map((await changesOf(copying.target, Number.MAX_SAFE_INTEGER, copying)).places)
   const { revision, changed, places, deleted, objects } = await changesOf(copying.source, copying.since, copying)
   const gone = [...copying.known].filter(([key]) => !places.has(key)).map(([, place]) => place)
-  const bytes = await put(ownersFirst(changed), [...gone, ...deleted], copying)
+  const bytes = await put(await ownersFirst(changed, yieldEvery(5, copying.signal)), [...gone, ...deleted], copying)
   copying.known = places
   copying.since = revision
   return { objects, changes: changed.length + gone.length, bytes }

@@ -29,6 +29,7 @@ import {
   transferPath,
   transferSecretName,
   type Restored,
+  type SnapshotSource,
   type TransferState,
 } from '#snapshot/index.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
@@ -90,7 +91,7 @@ async function run(
 }
 
 /** Puts the objects of a snapshot into the logical cluster. */
-type Put = (bytes: AsyncIterable<Uint8Array>) => Promise<Restored>
+type Put = (source: SnapshotSource) => Promise<Restored>
 
 interface Dependencies {
   readonly queue: KeyQueue
@@ -191,7 +192,7 @@ class LogicalClusterOperator extends ResilientOperator {
     const from = source.snapshot?.name ?? source.logicalClusterRef?.name ?? ''
     const what = source.snapshot === undefined ? `"${from}"` : `snapshot "${from}"`
     try {
-      const put = (bytes: AsyncIterable<Uint8Array>): Promise<Restored> =>
+      const put: Put = (bytes) =>
         restoreSnapshot(bytes, { client: virtual, id: clusterIdOf(uid), validate: false, signal })
       const restored =
         source.snapshot === undefined ? await this.#copy(from, put, signal) : await this.#restore(from, put, signal)

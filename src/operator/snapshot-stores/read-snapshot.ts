@@ -5,14 +5,20 @@ import { checkedBytes, decrypted, SnapshotError } from '#snapshot/index.ts'
 import { identitiesOf, openStore, type StoreAccess } from './open-store.ts'
 
 /**
- * Passes the decrypted bytes to `use`. Rejects with SnapshotError if the stored bytes are not those that the operator
+ * Passes a function to `use` that opens the decrypted bytes, each time anew. Rejects with SnapshotError if the stored bytes are not those that the operator
  * has stored, else as openStore.
  */
 export async function withSnapshot<T>(
   snapshot: DeepReadonly<LogicalClusterSnapshot>,
   store: DeepReadonly<SnapshotStore>,
   access: StoreAccess,
-  { use, signal }: { readonly use: (bytes: AsyncIterable<Uint8Array>) => Promise<T>; readonly signal: AbortSignal },
+  {
+    use,
+    signal,
+  }: {
+    readonly use: (open: () => Promise<AsyncIterable<Uint8Array>>) => Promise<T>
+    readonly signal: AbortSignal
+  },
 ): Promise<T> {
   const { status = {}, metadata } = snapshot
   if (status.phase !== 'Completed' || status.checksum === undefined)
@@ -23,7 +29,8 @@ export async function withSnapshot<T>(
       `snapshot "${metadata.name}" is encrypted, and store "${store.metadata.name}" names no encryption.identitySecretRef: restore it with kcp snapshot restore ${metadata.name} --identity FILE`,
     )
   await using storage = await openStore(store, access, signal)
+  const { checksum } = status
   const { plain, encrypted } = snapshotKeys(snapshot)
-  const stored = await storage.get(status.encrypted === true ? encrypted : plain, signal)
-  return await use(await decrypted(checkedBytes(stored, status.checksum), identities))
+  const key = status.encrypted === true ? encrypted : plain
+  return await use(async () => await decrypted(checkedBytes(await storage.get(key, signal), checksum), identities))
 }

@@ -2,7 +2,15 @@
 import { groupResourceText, isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { badRequest, forbidden, invalid, methodNotServed, type StatusCause } from '#apimachinery/status/index.ts'
 import { timestamp } from '#async/index.ts'
-import { compressed, tarOf, tarType, type ObjectPlace, type ObjectsToPut, type PutCounts } from '#snapshot/index.ts'
+import {
+  compressed,
+  tarOf,
+  tarType,
+  type InitialObjects,
+  type ObjectPlace,
+  type ObjectsToPut,
+  type PutCounts,
+} from '#snapshot/index.ts'
 import { isStoreError } from '#store/index.ts'
 import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import { programVersion } from '#telemetry/index.ts'
@@ -25,9 +33,28 @@ export async function snapshot(
   dependencies: EndpointDependencies,
 ): Promise<ApiResponse> {
   const { method } = exchange.info
+  if (method === 'GET' && exchange.info.query.get('only') === 'initial')
+    return initialObjects(exchange, cluster, dependencies)
   if (method === 'GET') return takeSnapshot(exchange, cluster, dependencies)
   if (method === 'POST') return putObjects(exchange, cluster, dependencies)
   throw methodNotServed()
+}
+
+/** The objects with which the logical cluster began and that nobody has changed. */
+async function initialObjects(
+  { signal }: Exchange,
+  cluster: LogicalCluster,
+  { watchCache, catalog }: EndpointDependencies,
+): Promise<ApiResponse> {
+  const objects = await watchCache.cluster(cluster.id, { signal })
+  await catalog.load(objects, signal)
+  const initial = [...servedResources(objects, catalog)].flatMap((resource) =>
+    objects
+      .list({ resource })
+      .filter(({ base }) => base)
+      .map((entry) => ({ ...placeOf(entry), uid: entry.facts.uid })),
+  )
+  return jsonDocument({ initial } satisfies InitialObjects)
 }
 
 async function takeSnapshot(

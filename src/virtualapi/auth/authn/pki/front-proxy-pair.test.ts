@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { X509Certificate } from 'node:crypto'
 import { createSigningKey } from '#network/certificates/index.ts'
-import { frontProxyPair } from './front-proxy-pair.ts'
+import { frontProxyPairs } from './front-proxy-pair.ts'
 
 describe('the front proxy pair of a logical cluster', () => {
   let secret = ''
@@ -10,7 +10,7 @@ describe('the front proxy pair of a logical cluster', () => {
   })
 
   it('has a client certificate that its authority signed', () => {
-    const { ca, client } = frontProxyPair(secret, 'abc')
+    const { ca, client } = frontProxyPairs(secret)('abc')
     const [authority, leaf] = [new X509Certificate(ca), new X509Certificate(client.certificate)]
     expect(authority.ca).to.equal(true)
     expect(authority.verify(authority.publicKey)).to.equal(true)
@@ -21,9 +21,10 @@ describe('the front proxy pair of a logical cluster', () => {
   })
 
   it('is the same every time, and another one for another logical cluster or installation', async () => {
-    const one = frontProxyPair(secret, 'abc')
-    expect(frontProxyPair(secret, 'abc')).to.deep.equal(one)
-    const others = [frontProxyPair(secret, 'abd'), frontProxyPair(await createSigningKey(), 'abc')]
+    const one = frontProxyPairs(secret)('abc')
+    const again = frontProxyPairs(secret)('abc')
+    expect([again.ca, again.client]).to.deep.equal([one.ca, one.client])
+    const others = [frontProxyPairs(secret)('abd'), frontProxyPairs(await createSigningKey())('abc')]
     for (const { ca, client } of others) {
       expect(new X509Certificate(client.certificate).verify(new X509Certificate(one.ca).publicKey)).to.equal(false)
       expect(ca).to.not.equal(one.ca)

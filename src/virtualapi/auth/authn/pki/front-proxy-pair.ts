@@ -45,32 +45,56 @@ const ids = {
 /** The beginning of the PKCS #8 form of an Ed25519 key, before its 32 bytes (RFC 8410, 7). */
 const pkcs8Head = Buffer.from('302e020100300506032b657004220420', 'hex')
 
-/** The pair of a logical cluster. `secret`: a private key of the installation, PEM. Takes less than a millisecond. */
-export function frontProxyPair(secret: string, cluster: string): FrontProxyPair {
-  const authorityKey = derivedKey(secret, `kcp.dev/front-proxy/authority/${cluster}`)
-  const clientKey = derivedKey(secret, `kcp.dev/front-proxy/client/${cluster}`)
-  const issuer = nameOf(`kcp-front-proxy-ca-${cluster}`)
-  const signed = (subject: Name, key: KeyObject, extensions: Extension[]): string =>
-    signedCertificate({ issuer, subject, key, extensions }, authorityKey)
-  return {
-    ca: signed(issuer, authorityKey, [
-      extension(ids.basicConstraints, new BasicConstraints({ cA: true })),
-      extension(ids.keyUsage, new KeyUsage(KeyUsageFlags.keyCertSign)),
-      extension(ids.subjectKeyIdentifier, new SubjectKeyIdentifier(digestOf(authorityKey))),
-    ]),
-    client: {
-      certificate: signed(nameOf(frontProxyName), clientKey, [
-        extension(ids.basicConstraints, new BasicConstraints()),
-        extension(ids.keyUsage, new KeyUsage(KeyUsageFlags.digitalSignature)),
-        extension(ids.extendedKeyUsage, new ExtendedKeyUsage([ids.clientAuth])),
-      ]),
-      key: clientKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
-    },
+/**
+ * The pairs of all logical clusters. `secret`: a private key of the installation, PEM. An authority takes less than a
+ * millisecond, and so does a client certificate, which is made when it is first read.
+ */
+export function frontProxyPairs(secret: string): (cluster: string) => FrontProxyPair {
+  const material = createPrivateKey(secret).export({ type: 'pkcs8', format: 'der' })
+  return (cluster) => new DerivedPair(material, cluster)
+}
+
+class DerivedPair implements FrontProxyPair {
+  readonly ca: string
+  readonly #material: Buffer
+  readonly #cluster: string
+  #client: KeyPair | undefined
+
+  constructor(material: Buffer, cluster: string) {
+    this.#material = material
+    this.#cluster = cluster
+    const key = this.#authorityKey()
+    const issuer = this.#issuer()
+    const extensions = [
+      ...authorityExtensions,
+      extension(ids.subjectKeyIdentifier, new SubjectKeyIdentifier(digestOf(key))),
+    ]
+    this.ca = signedCertificate({ issuer, subject: issuer, key, extensions }, key)
+  }
+
+  get client(): KeyPair {
+    return (this.#client ??= this.#makeClient())
+  }
+
+  #makeClient(): KeyPair {
+    const key = derivedKey(this.#material, `kcp.dev/front-proxy/client/${this.#cluster}`)
+    const about = { issuer: this.#issuer(), subject: nameOf(frontProxyName), key, extensions: clientExtensions }
+    return {
+      certificate: signedCertificate(about, this.#authorityKey()),
+      key: key.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    }
+  }
+
+  #authorityKey(): KeyObject {
+    return derivedKey(this.#material, `kcp.dev/front-proxy/authority/${this.#cluster}`)
+  }
+
+  #issuer(): Name {
+    return nameOf(`kcp-front-proxy-ca-${this.#cluster}`)
   }
 }
 
-function derivedKey(secret: string, purpose: string): KeyObject {
-  const material = createPrivateKey(secret).export({ type: 'pkcs8', format: 'der' })
+function derivedKey(material: Buffer, purpose: string): KeyObject {
   const seed = Buffer.from(hkdfSync('sha256', material, '', purpose, 32))
   return createPrivateKey({ key: Buffer.concat([pkcs8Head, seed]), format: 'der', type: 'pkcs8' })
 }
@@ -92,6 +116,16 @@ function extension(extnID: string, value: unknown): Extension {
   const critical = extnID !== ids.extendedKeyUsage && extnID !== ids.subjectKeyIdentifier
   return new Extension({ extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) })
 }
+
+const authorityExtensions = [
+  extension(ids.basicConstraints, new BasicConstraints({ cA: true })),
+  extension(ids.keyUsage, new KeyUsage(KeyUsageFlags.keyCertSign)),
+]
+const clientExtensions = [
+  extension(ids.basicConstraints, new BasicConstraints()),
+  extension(ids.keyUsage, new KeyUsage(KeyUsageFlags.digitalSignature)),
+  extension(ids.extendedKeyUsage, new ExtendedKeyUsage([ids.clientAuth])),
+]
 
 function signedCertificate(
   parts: { issuer: Name; subject: Name; key: KeyObject; extensions: Extension[] },

@@ -15,7 +15,7 @@ import {
   signKey,
 } from '#network/certificates/index.ts'
 import { agentUri, realmUri, type CertificateRealm } from './realm-uri.ts'
-import { frontProxyPair, type FrontProxyPair } from './front-proxy-pair.ts'
+import { frontProxyPairs, type FrontProxyPair } from './front-proxy-pair.ts'
 import * as x509 from '@peculiar/x509'
 
 /** The stored keys, all PEM. */
@@ -134,6 +134,7 @@ export function createPki(
     new Date(Math.min(clock.now() + days * day, new X509Certificate(authority.certificate).validToDate.getTime()))
   let serving: KeyPair | undefined
   const frontProxies = new LRUCache<ClusterId, FrontProxyPair>({ max: 1000 })
+  const frontProxyPair = frontProxyPairs(material.clientCa.key)
 
   return {
     clientCa: material.clientCa.certificate,
@@ -141,7 +142,7 @@ export function createPki(
     serviceAccountKey: material.serviceAccountKey,
     frontProxy: (cluster) => {
       let pair = frontProxies.get(cluster)
-      if (pair === undefined) frontProxies.set(cluster, (pair = frontProxyPair(material.clientCa.key, cluster)))
+      if (pair === undefined) frontProxies.set(cluster, (pair = frontProxyPair(cluster)))
       return pair
     },
     consoleKey: () => derivedSecret(material.clientCa.key, 'kcp.dev/console'),

@@ -1,0 +1,89 @@
+import { expect } from 'chai'
+import { Readable } from 'node:stream'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { KubeClient } from '#client/index.ts'
+import { tarOf, type WrittenPart } from './format.ts'
+import { openSnapshotToPut, type ObjectsToPut, type SnapshotSource } from './restore.ts'
+
+const { signal } = new AbortController()
+
+describe('a restore of a snapshot', () => {
+  const uidOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`
+  /** ConfigMap 0 is owned by 1, which is owned by 2, and so on: the last one has to be put first. */
+  const count = 40
+  const object = (n: number): KubeObject => ({
+    kind: 'ConfigMap',
+    apiVersion: 'v1',
+    metadata: {
+      name: `c-${n}`,
+      namespace: 'a',
+      uid: uidOf(n),
+      ...(n + 1 < count && {
+        ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: `c-${n + 1}`, uid: uidOf(n + 1) }],
+      }),
+    },
+    data: { text: 'x'.repeat(100 + n) },
+  })
+  const about = {
+    takenAt: '2026-01-02T03:04:05Z',
+    program: '1.2.3',
+    logicalCluster: { name: 'acme', id: 'a123456789', uid: 'u1' },
+    revision: '42',
+    initial: [],
+    deleted: [],
+  }
+  const tar = (objects: readonly KubeObject[]): Promise<Uint8Array[]> => {
+    const lines = objects.map((one) => Buffer.from(JSON.stringify(one)))
+    const bytes = lines.reduce((sum, { length }) => sum + length, 0)
+    const part: WrittenPart = { resource: 'configmaps', count: lines.length, bytes, objects: lines }
+    return tarOf(about, [part], () => undefined).toArray() as Promise<Uint8Array[]>
+  }
+  const all = Array.from({ length: count }, (_, n) => object(n))
+
+  async function putAll(source: SnapshotSource, atOnce: number): Promise<KubeObject[]> {
+    const put: KubeObject[] = []
+    const client = {
+      raw(_path: string, { body }: { body: ObjectsToPut }) {
+        put.push(...(body.objects ?? []).map(({ object: one }) => one))
+        return Promise.resolve({ created: body.objects?.length ?? 0, updated: 0, unchanged: 0, deleted: 0 })
+      },
+    } as unknown as KubeClient
+    const snapshot = await openSnapshotToPut(source, { signal, atOnce })
+    const { created } = await snapshot.put({
+      client,
+      id: about.logicalCluster.id,
+      validate: false,
+      beginning: { initial: [] },
+      signal,
+    })
+    expect(created).to.equal(put.length)
+    return put
+  }
+
+  it('puts owners first, with memory for all objects, for some, or for one', async () => {
+    const chunks = await tar(all)
+    const expected = [...all].reverse()
+    for (const atOnce of [Infinity, 1500, 1]) {
+      let opened = 0
+      const source = (): Promise<AsyncIterable<Uint8Array>> => {
+        opened++
+        return Promise.resolve(Readable.from(chunks, { objectMode: false }))
+      }
+      expect(await putAll(source, atOnce)).to.deep.equal(expected)
+      if (atOnce === Infinity) expect(opened).to.equal(1)
+      if (atOnce === 1500) expect(opened).to.be.within(3, 15)
+      if (atOnce === 1) expect(opened).to.equal(count + 1)
+    }
+    expect(await putAll(Readable.from(chunks, { objectMode: false }), 1)).to.deep.equal(expected)
+  })
+
+  it('ends with an error if the bytes are others when they are read again', async () => {
+    const others = all.map((one) => ({ ...one, data: { text: 'y' } }))
+    const [first, later] = [await tar(all), await tar(others)]
+    let opened = 0
+    const source = (): Promise<AsyncIterable<Uint8Array>> =>
+      Promise.resolve(Readable.from(opened++ === 0 ? first : later, { objectMode: false }))
+    const error = await putAll(source, 1500).catch((reason: unknown) => reason)
+    expect(String(error)).to.contain('it was changed while it was restored')
+  })
+})
