@@ -50,7 +50,7 @@ export interface SnapshotScheduleStatus {
   conditions?: Condition[]
 }
 
-export const snapshotScheduleConditions = ['Active'] as const
+export const snapshotScheduleConditions = ['Active', 'LeftOut'] as const
 
 export const snapshotSchedules = { group: 'kcp.dev', version: 'v1alpha1', resource: 'snapshotschedules' } as const
 

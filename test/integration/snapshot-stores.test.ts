@@ -348,6 +348,33 @@ describe('a LogicalClusterSnapshot', function () {
           text,
         ).to.equal('')
     })
+
+    it('leave out what has moved to another installation, and say so', async () => {
+      const note = { role: 'source', id: 'm', with: 'https://there.example.com', moved: true }
+      const metadata = {
+        name: 'gone',
+        labels: { tier: 'gold', place: 'elsewhere' },
+        annotations: { 'kcp.dev/transfer': JSON.stringify(note) },
+      }
+      const input = { apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalCluster', metadata }
+      await kcp.admin.kubectl(['create', '-f', '-'], { input })
+      await said('logicalclusters', 'gone', 'Ready', 'Moved')
+      await runNow({ schedule: '20 0 * * *' })
+      expect(await said('snapshotschedules', 'nightly', 'LeftOut', 'Moved')).to.equal(
+        '"gone" has moved to https://there.example.com; a schedule there saves what is written there',
+      )
+      await until('a snapshot of acme alone', (found) => found.every(({ phase }) => phase === 'Completed'))
+      const names = (await made()).map(({ name }) => name.replace(/-[0-9]+$/, ''))
+      expect([...new Set(names)]).to.deep.equal(['nightly-acme'])
+      await apply('LogicalClusterSnapshot', 'late', { logicalCluster: 'gone', store: 'folder' })
+      await said('logicalclustersnapshots', 'late', 'Failed', 'LogicalClusterMoved')
+      await apply('SnapshotSchedule', 'elsewhere', schedule({ selector: { matchLabels: { place: 'elsewhere' } } }))
+      expect(await said('snapshotschedules', 'elsewhere', 'Active', 'Moved')).to.match(/nothing is taken: "gone"/)
+      await kcp.admin.kubectl(['delete', 'lc', 'gone'])
+      await runNow({ schedule: '21 0 * * *' })
+      const conditions = at(await get('snapshotschedules', 'nightly'), 'status.conditions') as { type: string }[]
+      expect(conditions.map(({ type }) => type)).to.deep.equal(['Active'])
+    })
   })
 
   it('is whole after kill -9 in the middle of an upload, and nothing is left of that', async () => {

@@ -12,6 +12,7 @@ import {
   setCondition,
   snapshotScheduleLabel,
   snapshotSchedules,
+  transferOf,
   type ConditionUpdate,
   type LogicalCluster,
   type LogicalClusterSnapshot,
@@ -128,6 +129,8 @@ interface Dependencies {
 /** What one look at a schedule found. Absent parts of the status stay as they are. */
 interface Outcome {
   readonly active: Omit<ConditionUpdate, 'type'>
+  /** Logical clusters that are selected and are at another installation. */
+  readonly moved?: readonly DeepReadonly<LogicalCluster>[]
   readonly status?: SnapshotScheduleStatus
   readonly againMs?: number
 }
@@ -160,29 +163,44 @@ class Schedules {
     const next = nextTimeIn(zoned, now)
     if (next === undefined)
       return { active: said('ScheduleInvalid', `"${spec.schedule}" has no time in the next years`) }
-    const active = { status: 'True', reason: 'Scheduled', message: `the next run is at ${timestamp(next)}` } as const
+    const { here, moved } = this.#selected(schedule)
+    const active =
+      here.length === 0 && moved.length > 0
+        ? said('Moved', `nothing is taken: ${textOfMoved(moved)}`)
+        : ({ status: 'True', reason: 'Scheduled', message: `the next run is at ${timestamp(next)}` } as const)
     const againMs = next - now
     const nextScheduleTime = timestamp(next)
     const due = lastTimeIn(zoned, now)
     const since = Date.parse(status?.lastScheduleTime ?? metadata.creationTimestamp ?? '')
-    if (due === undefined || !(due > since)) return { active, status: { nextScheduleTime }, againMs }
+    if (due === undefined || !(due > since)) return { active, moved, status: { nextScheduleTime }, againMs }
     const lastScheduleTime = timestamp(due)
     if (now - due > startingDeadlineSeconds * 1000) {
       const message = `the run of ${lastScheduleTime} was missed: it is more than ${startingDeadlineSeconds} s ago`
       await this.#event(schedule, { type: 'Warning', reason: 'RunMissed', message }, signal)
-      return { active, status: { nextScheduleTime, lastScheduleTime }, againMs }
+      return { active, moved, status: { nextScheduleTime, lastScheduleTime }, againMs }
     }
-    const counts = await this.#run(schedule, due, signal)
-    return { active, status: { nextScheduleTime, lastScheduleTime, ...counts }, againMs }
+    const counts = await this.#run(schedule, here, { due, signal })
+    return { active, moved, status: { nextScheduleTime, lastScheduleTime, ...counts }, againMs }
   }
 
-  /** Makes the snapshots of a run. A run that was broken off makes those that are missing. */
-  async #run(schedule: Seen, due: number, signal: AbortSignal): Promise<{ selected: number; skipped: number }> {
-    const { metadata, spec } = schedule
-    const { name } = metadata
+  /** The logical clusters that the schedule selects. What has moved is saved where it is written. */
+  #selected({ spec }: Seen): Record<'here' | 'moved', DeepReadonly<LogicalCluster>[]> {
     const selected = this.#deps.clusters.store
       .list()
       .filter((one) => one.metadata.deletionTimestamp === undefined && matches(spec.selector, one.metadata.labels))
+    const { here = [], moved = [] } = Object.groupBy(selected, (one) =>
+      transferOf(one)?.moved === true ? 'moved' : 'here',
+    )
+    return { here, moved }
+  }
+
+  /** Makes the snapshots of a run. A run that was broken off makes those that are missing. */
+  async #run(
+    schedule: Seen,
+    selected: readonly DeepReadonly<LogicalCluster>[],
+    { due, signal }: { readonly due: number; readonly signal: AbortSignal },
+  ): Promise<{ selected: number; skipped: number }> {
+    const { name } = schedule.metadata
     const waiting = selected.map((one) => one.metadata.name).reverse()
     let skipped = 0
     const makeNext = async (): Promise<void> => {
@@ -221,12 +239,22 @@ class Schedules {
     }
   }
 
-  async #write(schedule: Seen, { active, status = {} }: Outcome, signal: AbortSignal): Promise<void> {
+  async #write(schedule: Seen, { active, moved = [], status = {} }: Outcome, signal: AbortSignal): Promise<void> {
     const { name, generation = 0 } = schedule.metadata
     const now = timestamp(this.#deps.clock.now())
     const before = schedule.status?.conditions
-    const conditions = setCondition(before, { type: 'Active', observedGeneration: generation, ...active }, now)
-    const after = { ...status, observedGeneration: generation, conditions }
+    const others = before?.filter(({ type }) => type !== 'LeftOut')
+    const left = before?.filter(({ type }) => type === 'LeftOut')
+    const observedGeneration = generation
+    const leftOut: ConditionUpdate[] =
+      moved.length === 0
+        ? []
+        : [{ type: 'LeftOut', status: 'True', reason: 'Moved', message: textOfMoved(moved), observedGeneration }]
+    const conditions = [
+      ...setCondition(others, { type: 'Active', observedGeneration, ...active }, now),
+      ...leftOut.flatMap((update) => setCondition(left, update, now)),
+    ]
+    const after = { ...status, observedGeneration, conditions }
     const isSame = Object.entries(after).every(
       ([field, value]) =>
         JSON.stringify(value) === JSON.stringify((schedule.status as Record<string, unknown> | undefined)?.[field]),
@@ -254,6 +282,17 @@ class Schedules {
     const now = timestamp(this.#deps.clock.now())
     await recordEvent(schedule, text, { client, component: 'kcp-snapshots', now, log }, signal)
   }
+}
+
+/** How many logical clusters a message names. */
+const maxNamed = 5
+
+function textOfMoved(moved: readonly DeepReadonly<LogicalCluster>[]): string {
+  const named = moved
+    .slice(0, maxNamed)
+    .map((one) => `"${one.metadata.name}" has moved to ${transferOf(one)?.with ?? 'another installation'}`)
+  const more = moved.length > maxNamed ? ` and ${moved.length - maxNamed} others have moved` : ''
+  return `${named.join(', ')}${more}; a schedule there saves what is written there`
 }
 
 function said(reason: string, message: string): Outcome['active'] {

@@ -9,6 +9,7 @@ import {
   setCondition,
   snapshotFinalizer,
   snapshotStores,
+  transferOf,
   type ConditionUpdate,
   type LogicalCluster,
   type LogicalClusterSnapshot,
@@ -147,6 +148,19 @@ class Snapshots {
       busy.add(name)
       const message = `another snapshot of "${logicalCluster}" is taken first`
       await this.#wait(object, { reason: 'Queued', message }, signal)
+      return {}
+    }
+    const cluster = this.#deps.clusters.store.get(logicalCluster)
+    const note = cluster && transferOf(cluster)
+    if (note?.moved === true) {
+      const message = `"${logicalCluster}" has moved to ${note.with}: take the snapshot there`
+      const update = { status: 'False', reason: 'LogicalClusterMoved', message } as const
+      const updates = [
+        { type: 'Complete', ...update },
+        { type: 'Failed', ...update, status: 'True' },
+      ] as const
+      await this.#write(object, { phase: 'Failed', completionTime: this.#now() }, updates, signal)
+      await this.#event(object, { type: 'Warning', reason: update.reason, message }, signal)
       return {}
     }
     const filling = this.#fillingOf(logicalCluster)
