@@ -100,7 +100,10 @@ export interface Waiting {
 
 /** Options of a create. */
 export interface Creating extends Waiting {
-  /** The revision of the write is above this one. Backends whose revisions come from elsewhere leave it out of account. */
+  /**
+   * The revision of the write is above this one. A host, whose revisions come from elsewhere, leaves it out of account, and
+   * an etcd if it is more than 500,000 revisions away.
+   */
   readonly above?: Revision
 }
 

@@ -85,6 +85,7 @@ describe('objects as Records in a host', function () {
     load: 80,
     // A watch from before the start of a kind that had deletions meanwhile is answered 410 and lists again.
     remembersDeletions: false,
+    raisesRevisions: false,
   })
 
   describe('renewals of Leases and repeated Events', () => {

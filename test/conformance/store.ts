@@ -21,6 +21,8 @@ export interface StoreSuite {
    * these is rejected. Default true.
    */
   readonly remembersDeletions?: boolean
+  /** False: revisions come from elsewhere, so a create cannot raise them. Default true. */
+  readonly raisesRevisions?: boolean
   /** Number of creates in load tests; smaller where every write takes milliseconds. */
   readonly load?: number
 }
@@ -102,7 +104,13 @@ async function stateOf(store: Store, cluster: ClusterId): Promise<Map<string, st
 
 const sorted = (map: ReadonlyMap<string, string>): [string, string][] => [...map].sort(([a], [b]) => (a < b ? -1 : 1))
 
-export function describeStore({ backend, open, remembersDeletions = true, load = 200 }: StoreSuite): void {
+export function describeStore({
+  backend,
+  open,
+  remembersDeletions = true,
+  raisesRevisions = true,
+  load = 200,
+}: StoreSuite): void {
   describe(`a store (${backend})`, function () {
     this.timeout(60_000)
     let fixture: StoreFixture
@@ -153,6 +161,23 @@ export function describeStore({ backend, open, remembersDeletions = true, load =
         expect(got && textOf(got.value)).to.equal(textOf(valueOf('a', n)))
       }
     })
+
+    const raises = async (): Promise<void> => {
+      const before = await store.revision({ signal })
+      const seen = record(store, cluster, before)
+      const above = (before + 3000) as Revision
+      const { revision } = await store.create(key('raised'), valueOf('raised'), { signal, above })
+      expect(revision).to.be.greaterThan(above)
+      // One that is reached already raises nothing.
+      const next = await store.create(key('next'), valueOf('next'), { signal, above: before })
+      expect(next.revision).to.be.within(revision + 1, revision + 100)
+      expect(await store.revision({ signal })).to.be.at.least(next.revision)
+      await waitFor(() => seen.events.length === 2, { what: 'both events', deadlineMs: 20_000, intervalMs: 5 })
+      await seen.stop()
+      const { items } = await store.list({ cluster }, { signal })
+      expect(items.map((one) => one.revision)).to.deep.equal([next.revision, revision])
+    }
+    if (raisesRevisions) it('raises the revision above one that a create is given, and counts on from there', raises)
 
     it('rejects writes that fail compare-and-swap', async () => {
       const made = await create(key('a'))

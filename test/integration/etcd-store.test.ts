@@ -3,7 +3,18 @@ import { expect } from 'chai'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ensurePrograms, freePort, runCommand, runKcp, startEtcd, waitFor, type Etcd } from '#test/support/index.ts'
+import {
+  ensurePrograms,
+  freePort,
+  kubectl,
+  runCommand,
+  runKcp,
+  startCluster,
+  startEtcd,
+  startKcp,
+  waitFor,
+  type Etcd,
+} from '#test/support/index.ts'
 import { startInstance, type KcpInstance } from './kcp-instance.ts'
 
 describe('logical clusters in an etcd', function () {
@@ -68,6 +79,33 @@ describe('logical clusters in an etcd', function () {
     expect(await refusal(kcp.rootDir, [])).to.match(/kcp\.db/)
   })
 
+  it('come from another installation with revisions above those that they had, or without passing requests on', async () => {
+    await using source = await startInstance()
+    const to = ['--root-dir', source.rootDir, '--to', join(kcp.rootDir, 'admin.kubeconfig')]
+    const revisionOf = (text: string): number =>
+      Number((JSON.parse(text) as { metadata: { resourceVersion: string } }).metadata.resourceVersion)
+    for (const [name, ...more] of [['moved'], ['cut', '--forward-days', '0']] as const) {
+      const tenant = await source.tenant(name)
+      const maps = `${tenant.base}/api/v1/namespaces/default/configmaps`
+      await tenant.http.request('POST', maps, { body: { metadata: { name: 'one' } } })
+      const before = revisionOf((await tenant.http.request('GET', maps)).text)
+      expect((await runKcp(['transfer', name, ...to, ...more])).stdout).to.contain(`"${name}" has moved`)
+      const file = join(dir, `${name}.kubeconfig`)
+      writeFileSync(file, (await runKcp(['kubeconfig', name, '--root-dir', kcp.rootDir])).stdout)
+      const { stdout } = await kubectl(file, ['get', 'configmaps', '-o', 'json'])
+      expect(
+        revisionOf((await kubectl(file, ['get', '--raw', maps.slice(tenant.base.length)])).stdout),
+      ).to.be.greaterThan(before)
+      expect(stdout).to.contain('"name": "one"')
+      const old = await tenant.http.request('GET', `${maps}/one`)
+      if (name === 'moved') expect(old.status, old.text).to.equal(200)
+      else {
+        expect(old.status, old.text).to.equal(410)
+        expect(old.text).to.contain('ask for a kubeconfig there')
+      }
+    }
+  })
+
   it('of an embedded store are not forgotten by a start with etcd', async () => {
     await using embedded = await startInstance()
     await embedded.process.stop()
@@ -87,5 +125,32 @@ describe('logical clusters in an etcd', function () {
     expect(await refusal(rootDir, ['--store', 'etcd', '--etcd-servers', closed])).to.match(/etcd: .*ECONNREFUSED/)
     for (const wrong of ['ftp://x', 'http://a,https://b', 'http://a/path', 'nonsense'])
       expect(await refusal(rootDir, ['--store', 'etcd', '--etcd-servers', wrong])).to.match(/--etcd-servers/)
+  })
+
+  it('of a host keep the former keys of Secrets: seal-key reseal and drop are refused', async () => {
+    await using host = await startCluster({ name: 'etcdseal' })
+    const address = host.hostAddress
+    const port = String(await freePort(address))
+    const listening = ['--port', port, '--bind-address', address, '--advertise-address', address]
+    await using apiserver = await startKcp(['apiserver', ...listening, ...inEtcd('--etcd-prefix', '/hosted')], {
+      env: { KUBECONFIG: host.kubeconfig },
+    })
+    await waitFor(() => apiserver.log().includes('is ready'), { what: 'kcp to be ready', deadlineMs: 120_000 })
+    const step = (name: string): ReturnType<typeof runKcp> =>
+      runKcp(['seal-key', name, '--host-kubeconfig', host.kubeconfig], { expectCode: 'any' })
+    const keys = async (): Promise<Record<string, string>> => {
+      const { stdout } = await kubectl(host.kubeconfig, ['get', 'secret', 'kcp-keys', '-n', 'kcp-system', '-o', 'json'])
+      return (JSON.parse(stdout) as { data: Record<string, string> }).data
+    }
+    for (const name of ['add', 'use']) expect((await step(name)).code, name).to.equal(0)
+    const before = await keys()
+    expect(Object.keys(before)).to.include('seal.former-1')
+    for (const name of ['reseal', 'drop']) {
+      const { code, stderr } = await step(name)
+      expect([code, stderr], name).to.satisfy(
+        ([status, text]: [number, string]) => status === 1 && /are in an etcd.*former keys are kept/.test(text),
+      )
+    }
+    expect(await keys()).to.deep.equal(before)
   })
 })

@@ -6,9 +6,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { parse, stringify } from 'yaml'
-import { ensurePrograms, runKcp, waitFor, type CommandResult } from '#test/support/index.ts'
+import { ensurePrograms, kubectl, runKcp, waitFor, type CommandResult } from '#test/support/index.ts'
 import { at } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
+import { framesOf } from './web-socket-frames.ts'
 import { openRawClient, type RawClient, type RawResponse } from './raw-client.ts'
 import { createWidgets } from './widget-definition.ts'
 
@@ -182,6 +183,38 @@ describe('a logical cluster that moves to another installation', function () {
       expect((await there.request('GET', `/clusters/acme${configMaps}/by-the-old-way`)).status).to.equal(200)
       const who = await acme.kubectl(['auth', 'whoami', '-o', 'jsonpath={.status.userInfo.username}'])
       expect(who.stdout).to.equal('admin')
+    })
+
+    it('passes WebSockets and exec on from its old address', async () => {
+      const handshake = [
+        ...['Upgrade', 'websocket', 'Sec-WebSocket-Version', '13'],
+        ...['Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ=='],
+      ]
+      const watched = `/clusters/acme${configMaps}?watch=true&fieldSelector=metadata.name=over-a-socket`
+      const { status, socket } = await acme.http.upgrade(watched, handshake)
+      expect(status).to.equal(101)
+      const frames = framesOf(socket!)
+      await there.request('POST', `/clusters/acme${configMaps}`, { body: { metadata: { name: 'over-a-socket' } } })
+      const { value } = await frames.next()
+      expect(JSON.parse((value as { payload: Buffer }).payload.toString())).to.have.nested.property(
+        'object.metadata.name',
+        'over-a-socket',
+      )
+      socket!.destroy()
+      // What the target refuses is refused in its words.
+      const pod = { metadata: { name: 'lonely' }, spec: { containers: [{ name: 'c', image: 'c' }] } }
+      const made = await there.request('POST', '/clusters/acme/api/v1/namespaces/default/pods', { body: pod })
+      expect(made.status, made.text).to.equal(201)
+      const exec = async (kubeconfig: string): Promise<string> =>
+        (await kubectl(kubeconfig, ['exec', 'lonely', '--', 'ls'], { expectCode: 'any' })).stderr
+      const direct = await exec(await kubeconfigOf('acme', target))
+      expect(direct).to.contain('lonely')
+      expect(await exec(acme.kubeconfig)).to.equal(direct)
+      // No identity of another logical cluster, and no other user, comes along.
+      const as = [...handshake, 'Impersonate-User', 'system:admin']
+      expect((await acme.http.upgrade(watched, as)).status).to.equal(400)
+      await using nobody = openRawClient({ port: source.port })
+      expect((await nobody.upgrade(watched, handshake)).status).to.be.oneOf([401, 403])
     })
 
     it('is written at one place only', async () => {

@@ -16,12 +16,15 @@ export class EtcdKeys {
   readonly #prefix: string
   /** Says which installation the data are of, and which process may write them. */
   readonly owner: Buffer
+  /** Nobody reads it: writes of it raise etcd's revision. */
+  readonly raised: Buffer
   /** All objects. */
   readonly all: KeyRange
 
   constructor(prefix: string) {
     this.#prefix = `${prefix}/o/`
     this.owner = Buffer.from(`${prefix}/owner`)
+    this.raised = Buffer.from(`${prefix}/raised`)
     this.all = rangeOf(Buffer.from(this.#prefix))
   }
 

@@ -15,6 +15,7 @@ import { openedValue, sealedValue, type Seal } from '#store/seal.ts'
 import {
   isStoreError,
   StoreError,
+  type Creating,
   type ListResult,
   type ListScope,
   type ObjectKey,
@@ -72,6 +73,9 @@ const deletesAtATime = 64
 const maxChanges = 100_000
 const maxChangedBytes = 64 * 1024 * 1024
 const maxWaiting = 4096
+/** How far a create raises the revision at most: some thousand writes of a few bytes take a second. */
+const maxRaised = 500_000
+const raisedAtATime = 256
 /** For so long a write whose outcome is not known is asked after. */
 const askAfterMs = 10_000
 const retryMs = 100
@@ -305,8 +309,9 @@ class EtcdStore implements Store {
     return await this.#read(options.signal, () => this.#list(scope, options))
   }
 
-  async create(key: ObjectKey, value: Uint8Array, { signal }: Waiting): Promise<StoredObject> {
+  async create(key: ObjectKey, value: Uint8Array, { signal, above }: Creating): Promise<StoredObject> {
     const stored = this.#toStore(key, value)
+    if (above !== undefined) await this.#raise(above, signal)
     const revision = await this.#write(signal, this.#put(key, { value, stored }, 0))
     return { key, revision, createRevision: revision, value }
   }
@@ -611,6 +616,23 @@ class EtcdStore implements Store {
     })()
     answer.catch(() => undefined)
     return await abortable(answer, signal)
+  }
+
+  /** Makes etcd count up to the revision, unless that is too far away: each write makes one revision. */
+  async #raise(above: Revision, signal: AbortSignal): Promise<void> {
+    const { client, keys } = this.#parts
+    const value = Buffer.alloc(0)
+    const write = { compare: [], success: [{ requestPut: { key: keys.raised, value } }], failure: [] }
+    let now = await this.#read(
+      signal,
+      async () => (await client.range({ key: keys.owner, keysOnly: true })).header.revision,
+    )
+    if (above - now > maxRaised) return
+    while (now < above) {
+      const count = Math.min(raisedAtATime, above - now)
+      const answers = Array.from({ length: count }, () => this.#read(signal, () => client.txn(write)))
+      for (const { header } of await Promise.all(answers)) now = Math.max(now, header.revision)
+    }
   }
 
   #toStore(key: ObjectKey, value: Uint8Array): Uint8Array {

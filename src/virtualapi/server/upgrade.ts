@@ -2,7 +2,7 @@
 // unchanged (SPDY or WebSocket), and a watch sends one WebSocket message per event.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { badRequest, serviceUnavailable, statusError } from '#apimachinery/status/index.ts'
+import { badRequest, statusError } from '#apimachinery/status/index.ts'
 import type { TransportResponse } from '#client/index.ts'
 import { errorResponse } from '#virtualapi/codec/responses.ts'
 import { isConnectSubresource, podConnection } from '#virtualapi/endpoints/forwarded/connect.ts'
@@ -103,8 +103,10 @@ async function answer(
   { request, socket, head }: Omit<UpgradeRequest, 'incoming'>,
   { dependencies, gone }: { dependencies: ServerDependencies; gone: AbortController },
 ): Promise<void> {
-  if (exchange.move === 'left')
-    throw serviceUnavailable('the logical cluster has moved; exec, port-forward and WebSockets need its new address')
+  if (exchange.move === 'left') {
+    await pipe(exchange, { socket, head, dependencies }, await dependencies.moved.upgrade(exchange))
+    return
+  }
   if (exchange.info.member !== undefined) {
     await pipe(exchange, { socket, head, dependencies }, await upgradeToMember(exchange, dependencies))
     return

@@ -6,7 +6,7 @@ import type { AggregatedServers } from '#virtualapi/outbound/aggregation/aggrega
 import type { Availability } from '#virtualapi/outbound/aggregation/availability.ts'
 import type { RemoteDocuments } from '#virtualapi/outbound/aggregation/remote-documents.ts'
 import type { ClusterObjects, WatchCache } from '#store/watch-cache/index.ts'
-import type { KubeClient } from '#client/index.ts'
+import type { KubeClient, Transport } from '#client/index.ts'
 import type { ClusterId, ClusterName } from '#apimachinery/meta/index.ts'
 import type { TreeCheck } from '#virtualapi/hierarchy/tree-check.ts'
 import type { Metrics } from '#telemetry/index.ts'
@@ -96,6 +96,8 @@ export interface MovedPlaces {
   tryOpen(cluster: LogicalCluster, signal: AbortSignal): Promise<boolean>
   /** The answer of its new place. */
   answer(exchange: Exchange): Promise<ApiResponse>
+  /** The stream that its new place has upgraded, or the refusal. */
+  upgrade(exchange: Exchange): ReturnType<Transport['upgrade']>
 }
 
 /** The API servers that APIServices lead to. */

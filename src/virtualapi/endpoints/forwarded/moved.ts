@@ -85,26 +85,55 @@ export class MovedClusters implements AsyncDisposable {
 
   /** The answer of the target. Throws 503 while it does not answer, 410 if requests are not passed on. */
   async answer(exchange: Exchange): Promise<ApiResponse> {
-    const { cluster, request, user, signal } = exchange
-    if (cluster === undefined) throw new Error('a request without a logical cluster has no other place')
-    const place = await this.#placeOf(cluster, signal)
-    if (place.transport === undefined)
-      throw gone(`logical cluster "${cluster.name}" has moved to ${place.secret.server}: ask for a kubeconfig there`)
-    await this.#open(cluster, place, signal)
-    await this.#requireAccount(user, place, signal)
+    const { request, user, signal } = exchange
+    const { cluster, place } = await this.#placeFor(exchange)
     const body = await request.body()
     const headers = { ...proxiedHeaders(request.rawHeaders, { upgrade: false }), ...actingHeaders(user, cluster) }
     const response = await exchange.whileWaiting(
       sent(place, { method: request.method, path: pathOf(exchange), headers, body, signal }),
     )
     const { status, body: chunks } = response
-    if (status === 401) {
-      await chunks[Symbol.asyncIterator]().return?.()
-      // They may have been renewed since.
-      this.#places.delete(cluster.id)
-      throw serviceUnavailable(`${place.secret.server} does not take the credentials that were left here when it moved`)
-    }
+    if (status === 401) throw await this.#unaccepted(cluster, place, chunks)
     return { kind: 'stream', status, headers: shownHeaders(response.headers), chunks, maxStallMs }
+  }
+
+  /** Passes an upgrade on. Returns the stream to the target, or its refusal. Throws as `answer`. */
+  async upgrade(exchange: Exchange): ReturnType<Transport['upgrade']> {
+    const { request, user, signal } = exchange
+    const { cluster, place, transport } = await this.#placeFor(exchange)
+    const headers = { ...proxiedHeaders(request.rawHeaders, { upgrade: true }), ...actingHeaders(user, cluster) }
+    const rawHeaders = Object.entries(headers).flatMap(([name, values]) =>
+      [values].flat().flatMap((value) => [name, value]),
+    )
+    const path = `${new URL(place.secret.server).pathname}${pathOf(exchange)}`
+    const result = await transport.upgrade({ method: request.method, path, rawHeaders, signal })
+    if ('upgraded' in result) return result
+    const { refused } = result
+    if (refused.status === 401) throw await this.#unaccepted(cluster, place, refused.body)
+    return { refused: { ...refused, headers: shownHeaders(refused.headers) } }
+  }
+
+  /** The place for a request of this user. Throws 401, 410 and 503. */
+  async #placeFor({
+    cluster,
+    user,
+    signal,
+  }: Exchange): Promise<{ cluster: LogicalCluster; place: Place; transport: Transport }> {
+    if (cluster === undefined) throw new Error('a request without a logical cluster has no other place')
+    const place = await this.#placeOf(cluster, signal)
+    const { transport } = place
+    if (transport === undefined)
+      throw gone(`logical cluster "${cluster.name}" has moved to ${place.secret.server}: ask for a kubeconfig there`)
+    await this.#open(cluster, place, signal)
+    await this.#requireAccount(user, place, signal)
+    return { cluster, place, transport }
+  }
+
+  async #unaccepted(cluster: LogicalCluster, place: Place, body: AsyncIterable<Uint8Array>): Promise<Error> {
+    await body[Symbol.asyncIterator]().return?.()
+    // They may have been renewed since.
+    this.#places.delete(cluster.id)
+    return serviceUnavailable(`${place.secret.server} does not take the credentials that were left here when it moved`)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
