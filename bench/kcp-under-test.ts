@@ -10,6 +10,8 @@ export interface KcpUnderTest extends AsyncDisposable {
   readonly adminKubeconfig: string
   /** Seconds from the command to the first answer to kubectl. */
   readonly startSeconds: number
+  /** Ends it as a crash does: with SIGKILL. */
+  kill(): Promise<void>
   /** Creates a logical cluster and returns the path of a kubeconfig for it. */
   tenantKubeconfig(name: string): Promise<string>
 }
@@ -59,6 +61,9 @@ export async function startKcpUnderTest({
       const file = join(dir, `${name}.kubeconfig`)
       writeFileSync(file, (await runKcp(['kubeconfig', name, '--root-dir', rootDir])).stdout, { mode: 0o600 })
       return file
+    },
+    async kill() {
+      await kcp.kill()
     },
     async [Symbol.asyncDispose]() {
       await kcp.stop()

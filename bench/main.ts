@@ -14,6 +14,7 @@ import { envtest } from './envtest.ts'
 import { exportsMany } from './exports.ts'
 import { fleet } from './fleet.ts'
 import { hop } from './hop.ts'
+import { hundredThousand } from './hundred-thousand.ts'
 import { hostApi } from './host-api.ts'
 import { hostStart } from './host-start.ts'
 import { hostWrites } from './host-writes.ts'
@@ -42,6 +43,7 @@ const measurements: readonly Measurement[] = [
   create,
   thousand,
   tenThousand,
+  hundredThousand,
   restart,
   crd,
   memory,

@@ -92,6 +92,17 @@ const lines: readonly Line[] = [
     met: (numbers) => of(numbers, 'seconds until Ready') <= 30 && of(numbers, 'MiB at the last one') <= 512,
   },
   {
+    row: 'hundredthousand',
+    what: '100,000 LogicalClusters in one process: Ready a second, memory; after kill -9: answers, first GET of a cold one p99, memory',
+    show: (numbers) =>
+      `${of(numbers, 'Ready a second')}, ${of(numbers, 'MiB with them')} MiB; ${of(numbers, 'last one answers after kill -9, seconds')} s, ${of(numbers, 'first GET of a cold one p99 ms')} ms, ${of(numbers, 'MiB after the restart')} MiB`,
+    goal: '2,000/s; 5 s, 10 ms',
+    met: (numbers) =>
+      of(numbers, 'Ready a second') >= 2000 &&
+      of(numbers, 'last one answers after kill -9, seconds') <= 5 &&
+      of(numbers, 'first GET of a cold one p99 ms') <= 10,
+  },
+  {
     row: 'tree',
     what: '10,000 in a tree of depth 5 against flat ones: created a second, memory each, GET with an inherited role, p50; edit at the top in force in a leaf',
     show: (numbers) =>
