@@ -304,6 +304,11 @@ export interface PlacedCopy {
   readonly start?: number
   /** The pod of a StatefulSet that goes to another member next: it takes no new requests. */
   readonly ending?: EndingOrdinal
+  /**
+   * The ordinal of the pod that it gets next, once the data of this pod is here. No member has the pod, and no member
+   * begins it while this is said.
+   */
+  readonly awaits?: number
   /** Its replicas become fewer, because other members have them: the pods that end take no new requests. */
   readonly shrinking?: ShrinkingShare
   /**

@@ -23,4 +23,13 @@ export * from './choose/scores.ts'
 export * from './rules/target.ts'
 export * from './choose/usable-member.ts'
 export { volumeRuleOf, type VolumeRule } from './rules/volume-rule.ts'
-export { claimsWithData, endsWithPod, memberOfClaim, needsClaim, usesClaim } from './rules/volumes.ts'
+export {
+  awaitedIn,
+  claimsWithData,
+  endsWithPod,
+  memberOfClaim,
+  needsClaim,
+  ordinalOfClaim,
+  takerOf,
+  usesClaim,
+} from './rules/volumes.ts'

@@ -28,6 +28,8 @@ import {
   type Rebalancing,
   type Rejection,
   type VolumeCopy,
+  ordinalOfClaim,
+  type OrdinalVolumes,
   type VolumesSeen,
 } from '#placement/index.ts'
 import { copySeen, selects } from './copy-seen.ts'
@@ -100,25 +102,45 @@ function volumesOf(
   const claims = claimsWithData(workload, inputs.claimsIn(namespaceKey))
   const moves = claims.flatMap(({ metadata }) => [...inputs.movesOfClaim(metadata.uid ?? '')])
   const active = moves.filter(({ status }) => !isOver(status?.phase))
-  const isCopied = (to: string): boolean =>
-    claims.every(
-      (claim) =>
-        memberOfClaim(claim) === to ||
-        active.some(
-          ({ spec, status }) => spec.claimUid === claim.metadata.uid && spec.to === to && isReady(status?.phase),
-        ),
-    )
+  const isCopiedTo = (claim: CachedObject, to: string): boolean =>
+    memberOfClaim(claim) === to ||
+    active.some(({ spec, status }) => spec.claimUid === claim.metadata.uid && spec.to === to && isReady(status?.phase))
+  const isCopied = (to: string): boolean => claims.every((claim) => isCopiedTo(claim, to))
   const summaries = active.flatMap(({ spec, status }) => (status?.summary ? [`${spec.claim}: ${status.summary}`] : []))
   const problems = active.flatMap(({ spec, status }) => {
     const { reason = '', message = '' } =
       status?.conditions?.find(({ type, status: is }) => type === 'Progressing' && is === 'False') ?? {}
     return reason === '' ? [] : [{ cluster: spec.to, reason, message: `volume of claim "${spec.claim}": ${message}` }]
   })
+  const byOrdinal = byOrdinalOf(workload, claims, isCopiedTo)
   return {
     in: volumesIn,
     isCopied,
+    ...(byOrdinal && { byOrdinal }),
     ...(summaries.length > 0 && { progress: summaries.slice(0, maxSummaries).join('; ') }),
     problems: problems.slice(0, maxSummaries),
+  }
+}
+
+/** The volumes by ordinal; undefined if a claim is not that of one pod of a StatefulSet. */
+function byOrdinalOf(
+  workload: CachedObject,
+  claims: readonly CachedObject[],
+  isCopiedTo: (claim: CachedObject, to: string) => boolean,
+): OrdinalVolumes | undefined {
+  const ofOrdinal = new Map<number, CachedObject[]>()
+  for (const claim of claims) {
+    const ordinal = ordinalOfClaim(workload, claim)
+    if (ordinal === undefined) return undefined
+    ofOrdinal.set(ordinal, [...(ofOrdinal.get(ordinal) ?? []), claim])
+  }
+  const at = (ordinal: number): readonly CachedObject[] => ofOrdinal.get(ordinal) ?? []
+  const ordinals = [...ofOrdinal.keys()].sort((a, b) => a - b)
+  return {
+    in: (ordinal) => at(ordinal).flatMap((claim) => memberOfClaim(claim) ?? []),
+    isCopied: (ordinal, to) => at(ordinal).every((claim) => isCopiedTo(claim, to)),
+    firstElsewhere: (member) =>
+      ordinals.find((ordinal) => at(ordinal).some((claim) => memberOfClaim(claim) !== member)),
   }
 }
 

@@ -188,3 +188,38 @@ describe('a workload that leaves a member which is not joined with others', () =
     ).to.equal('Draining')
   })
 })
+
+describe('a StatefulSet whose volumes are copied to another member', () => {
+  const since = '2026-01-01T00:00:00Z'
+  const serves: CopySeen = { observed: true, available: true, published: true, endpointsGone: false, gone: false }
+  const volumes = { in: ['east'], isCopied: () => true, problems: [] }
+  const byOrdinal = { in: () => ['east'], isCopied: () => true, firstElsewhere: () => 0 }
+  const three = { replicas: 3, start: 0, hasOrdinals: true }
+  const set = { target: west, move: 'breakBeforeMake', scale: three, volumesIn: ['east'], current: ['east'] } as const
+  for (const { title, given = {}, network = 'Flat', seen = { ...volumes, byOrdinal }, expected } of [
+    { title: 'goes pod by pod between members whose pods reach each other', expected: 'by ordinal' },
+    { title: 'stops as a whole elsewhere', network: 'Gateway', expected: 'Draining' },
+    { title: 'stops as a whole if its pods share a claim', seen: volumes, expected: 'Draining' },
+    { title: 'stops as a whole if it has one pod', given: { scale: { ...three, replicas: 1 } }, expected: 'Draining' },
+    { title: 'stops as a whole while it is asleep', given: { asleep: 'nobody uses it' }, expected: 'Draining' },
+  ] as readonly {
+    title: string
+    given?: Partial<Choice>
+    network?: ReturnType<Observed['networkOf']>
+    seen?: Observed['volumes']
+    expected: string
+  }[])
+    it(title, () => {
+      const observed: Observed = {
+        choice: choice({ ...set, ...given }),
+        placedOn: { east: { state: 'Serving', since }, west: { state: 'Assumed', since } },
+        seen: () => ({ ...serves, pods: 3, ready: 3, updated: 3 }),
+        networkOf: () => network,
+        volumes: seen,
+        siblings: () => [],
+      }
+      const times = { drainSeconds: 10, soakSeconds: 2 }
+      const { east } = plan(observed, { nowMs: Date.parse(since) + 60_000, ...times }).placedOn
+      expect(east?.start === undefined ? east?.state : 'by ordinal').to.equal(expected)
+    })
+})

@@ -116,16 +116,20 @@ function partOf({ state: _state, since: _since, wait: _wait, ...part }: PlacedCo
 }
 
 /** Pods of a StatefulSet are in two members at a time only where they reach each other by their own addresses. */
-function strategyFor({ choice, placedOn, networkOf }: Observed, { wanted }: Decision): Strategy {
-  const { volumesIn } = choice
+function strategyFor({ choice, placedOn, networkOf, volumes }: Observed, { wanted }: Decision): Strategy {
+  const { volumesIn, scale } = choice
+  const names = wanted.kind === 'members' ? wanted.names : []
+  const isFlat = [...Object.keys(placedOn), ...names].every((name) => networkOf(name) === 'Flat')
+  const byOrdinal = scale?.hasOrdinals === true && isFlat ? 'ordinalByOrdinal' : 'breakBeforeMake'
   // Data that pods still write cannot be complete in another member.
-  if (volumesIn.length > 0 && wanted.kind === 'members' && !wanted.names.every((name) => volumesIn.includes(name)))
-    return 'breakBeforeMake'
-  if (choice.move === 'makeBeforeBreak') return 'makeBeforeBreak'
-  const members = [...Object.keys(placedOn), ...(wanted.kind === 'members' ? wanted.names : [])]
-  return choice.scale?.hasOrdinals && members.every((name) => networkOf(name) === 'Flat')
-    ? 'ordinalByOrdinal'
-    : 'breakBeforeMake'
+  const isElsewhere = names.some((name) => !volumesIn.includes(name)) || volumesIn.some((name) => !names.includes(name))
+  if (volumesIn.length > 0 && wanted.kind === 'members' && isElsewhere) {
+    // A single pod stops as a whole. Pods of a logical cluster that is asleep do not serve, so none waits for another.
+    const isMoving = Object.values(placedOn).some(({ start }) => start !== undefined)
+    const hasOrder = (isMoving || (scale?.replicas ?? 1) > 1) && choice.asleep === undefined
+    return volumes?.byOrdinal !== undefined && hasOrder ? byOrdinal : 'breakBeforeMake'
+  }
+  return choice.move === 'makeBeforeBreak' ? 'makeBeforeBreak' : byOrdinal
 }
 
 /** In how many milliseconds a move for balance is withdrawn; undefined if none will be. */

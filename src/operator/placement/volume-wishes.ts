@@ -4,15 +4,9 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { tolerate } from '#apimachinery/status/index.ts'
 import { keyFor, namespaceKeyOf, parseKey, type DeepReadonly, type KubeClient } from '#client/index.ts'
 import { systemClock } from '#async/index.ts'
+import { contentHash, placedOnAnnotation, volumeMoves, type MemberCluster, type VolumeMove } from '#crds/index.ts'
 import {
-  contentHash,
-  placedOn,
-  placedOnAnnotation,
-  volumeMoves,
-  type MemberCluster,
-  type VolumeMove,
-} from '#crds/index.ts'
-import {
+  awaitedIn,
   claimsWithData,
   decide,
   endsWithPod,
@@ -122,9 +116,8 @@ export async function reconcileVolumeWish(
 function wantedIn(claim: CachedObject, from: string, workloads: Iterable<CachedObject>): string | undefined {
   const members = new Set<string>()
   for (const workload of workloads) {
-    if (!usesClaim(workload, claim)) continue
-    for (const [member, { state }] of Object.entries(placedOn(workload as KubeObject)))
-      if (state === 'Assumed' && member !== from) members.add(member)
+    const member = usesClaim(workload, claim) ? awaitedIn(workload, claim, from) : undefined
+    if (member !== undefined) members.add(member)
   }
   const [only] = members
   return members.size === 1 ? only : undefined

@@ -19,7 +19,7 @@ import {
   workloadKinds,
   type VolumeLock,
 } from '#crds/index.ts'
-import { memberOfClaim, needsClaim, usesClaim } from '#placement/index.ts'
+import { awaitedIn, memberOfClaim, needsClaim, takerOf, usesClaim } from '#placement/index.ts'
 import { gvrs, Obstacle, type MemberSide, type VolumeParties } from './parties.ts'
 
 export interface Claim extends KubeObject {
@@ -125,9 +125,10 @@ export async function workloadsOf({ move, source, upstream, signal }: VolumePart
     for (const workload of (await upstream.list<KubeObject>(gvr, { namespace, signal })).items) {
       if (!usesClaim({ ...workload, kind }, claim)) continue
       if (needsClaim({ ...workload, kind }, claim)) isUsed = true
-      const placed = placedOn(workload)
-      const state = placed[from]
-      if (placed[to]?.state === 'Assumed') isAwaited = true
+      if (awaitedIn({ ...workload, kind }, claim, from) === to) isAwaited = true
+      // The members have said that no pod of this ordinal is left, and no member makes one.
+      if (takerOf({ ...workload, kind }, claim) === to) continue
+      const state = placedOn(workload)[from]
       const isThere = hasCopy(state) || state?.state === 'Terminating' || state?.state === 'Lost'
       if (isThere) inSource.push(`${kind} "${workload.metadata.name ?? ''}"`)
     }

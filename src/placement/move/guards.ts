@@ -1,5 +1,6 @@
 // The guards of transitions: each says what must be true, and in words what is waited for until it is.
-import { elapsedMs, shareOf, type Copy, type CopySeen, type MoveInput } from './move-input.ts'
+import type { PlacedCopy } from '#crds/index.ts'
+import { elapsedMs, shareOf, type Copy, type CopySeen, type MoveInput, type OrdinalVolumes } from './move-input.ts'
 
 export interface Guard {
   readonly gate: string
@@ -36,7 +37,11 @@ export const guards = {
   },
   VolumesHere: {
     waitsFor: 'its volumes to arrive',
-    met: ({ name }, { volumes }) => volumes === undefined || volumes.in.every((member) => member === name),
+    met: ({ name, before }, { volumes }) =>
+      volumes === undefined ||
+      (volumes.byOrdinal !== undefined && before?.start !== undefined
+        ? ordinalsOf(before).every((ordinal) => isHere(ordinal, name, volumes.byOrdinal))
+        : volumes.in.every((member) => member === name)),
   },
   SpecObserved: {
     waitsFor: 'the controllers of the member cluster to see it',
@@ -74,9 +79,13 @@ export const guards = {
   },
   OrdinalsMoved: {
     waitsFor: 'all its pods to be in the other member cluster',
-    met: ({ before, seen }, input) =>
+    met: ({ name, before, seen }, input) =>
       input.decision.wanted.kind === 'none' ||
-      (before !== undefined && shareOf(before, input) === 0 && seen.observed && (seen.pods ?? 0) === 0),
+      (before !== undefined &&
+        shareOf(before, input) === 0 &&
+        seen.observed &&
+        (seen.pods ?? 0) === 0 &&
+        input.volumes?.in.includes(name) !== true),
   },
   NeverServed: {
     waitsFor: 'a decision',
@@ -139,6 +148,15 @@ function isReplaced(name: string, input: MoveInput): boolean {
   if (wanted.kind === 'undecided' || held.length > 0) return false
   const others = wanted.names.filter((other) => other !== name)
   return others.length > 0 && others.every((other) => serves(other, input))
+}
+
+/** Whether the member has all data of the pod with this ordinal, or there is none yet. */
+export function isHere(ordinal: number, member: string, volumes: OrdinalVolumes | undefined): boolean {
+  return volumes === undefined || volumes.in(ordinal).every((where) => where === member)
+}
+
+function ordinalsOf({ start = 0, replicas = 0 }: PlacedCopy): number[] {
+  return Array.from({ length: replicas }, (_, index) => start + index)
 }
 
 /**

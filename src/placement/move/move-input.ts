@@ -77,6 +77,17 @@ export interface VolumesSeen {
   readonly isCopied: (to: string) => boolean
   /** How far the copy is, in words. */
   readonly progress?: string
+  /** The volumes by the ordinal of their pod. Absent: pods share them, or have no ordinals. */
+  readonly byOrdinal?: OrdinalVolumes
+}
+
+export interface OrdinalVolumes {
+  /** The members with data of this pod. */
+  readonly in: (ordinal: number) => readonly string[]
+  /** Whether all but the last changes of this pod are in the member. */
+  readonly isCopied: (ordinal: number, to: string) => boolean
+  /** The first ordinal with data in another member; undefined: all data is here. */
+  readonly firstElsewhere: (member: string) => number | undefined
 }
 
 export interface MoveInput {

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import type { EndingOrdinal, PlacedOn } from '#crds/index.ts'
 import { move, type MoveStep } from './move.ts'
-import type { CopySeen } from './move-input.ts'
+import type { CopySeen, MoveInput, VolumesSeen } from './move-input.ts'
 
 const start = Date.parse('2026-01-01T00:00:00Z')
 const since = new Date(start).toISOString()
@@ -316,3 +316,189 @@ class Model {
     return JSON.stringify({ target: this.#target, revision: this.#revision, placedOn: this.#placedOn, members })
   }
 }
+
+describe('a StatefulSet with volumes that moves pod by pod', () => {
+  /** Two members with what they have made of the record, and the data of each pod. */
+  class World {
+    readonly data: string[]
+    copied = new Set<number>()
+    target = 'west'
+    placedOn: PlacedOn = { east: { state: 'Serving', since } }
+    now = start
+    readonly replicas: number
+    locked: { ordinal: number; member: string } | undefined
+
+    /** `claims`: how many ordinals have data, which may be more than have pods. */
+    constructor(replicas: number, claims = replicas) {
+      this.replicas = replicas
+      this.data = Array.from({ length: claims }, () => 'east')
+    }
+
+    /** The ordinals of the pods that run there: a member makes no pod whose data is elsewhere, or on its way. */
+    ordinals(member: string): number[] {
+      const isHere = (ordinal: number): boolean => (this.data[ordinal] ?? member) === member
+      return this.range(member).filter((ordinal) => isHere(ordinal) && this.locked?.ordinal !== ordinal)
+    }
+
+    range(member: string): number[] {
+      const copy = this.placedOn[member]
+      if (copy === undefined || ['Assumed', 'Terminating', 'Held', 'Fenced'].includes(copy.state)) return []
+      const { start: first = 0, replicas = this.replicas } = copy
+      return Array.from({ length: replicas }, (_, index) => first + index)
+    }
+
+    step(): void {
+      this.now += 5000
+      const seen = (member: string): CopySeen => {
+        const count = this.ordinals(member).length
+        const isWhole = count === this.range(member).length
+        const serves = { observed: isWhole, available: isWhole, published: true, endpointsGone: count === 0 }
+        const counts = { pods: count, ready: count, updated: count, endpoints: count }
+        return { ...serves, ...counts, gone: this.placedOn[member]?.state === 'Terminating' }
+      }
+      const { placedOn } = move({ ...this.input(), seen })
+      this.placedOn = placedOn
+      this.check()
+    }
+
+    input(): Omit<MoveInput, 'seen'> {
+      const isCopied = (ordinal: number, to: string): boolean => this.data[ordinal] === to || this.copied.has(ordinal)
+      const members = [...new Set(this.data)]
+      const volumes: VolumesSeen = {
+        in: members,
+        isCopied: (to) => this.data.every((_, ordinal) => isCopied(ordinal, to)),
+        byOrdinal: {
+          in: (ordinal) => this.data.slice(ordinal, ordinal + 1),
+          isCopied,
+          firstElsewhere: (member) => {
+            const found = this.data.findIndex((where) => where !== member)
+            return found < 0 ? undefined : found
+          },
+        },
+      }
+      return {
+        now: this.now,
+        placedOn: this.placedOn,
+        decision: { wanted: { kind: 'members', names: [this.target] }, held: [], rejected: [] },
+        strategy: 'ordinalByOrdinal',
+        scale: { replicas: this.replicas, start: 0 },
+        mayDrain: () => true,
+        drainSeconds: 0,
+        soakSeconds: 0,
+        volumes,
+      }
+    }
+
+    /** The claim of the pod for which a member waits is locked: its data arrives there, or the lock is given up. */
+    lock(): void {
+      for (const [member, { awaits }] of Object.entries(this.placedOn))
+        if (awaits !== undefined && this.locked === undefined) this.locked = { ordinal: awaits, member }
+    }
+
+    unlock({ arrives }: { readonly arrives: boolean }): void {
+      if (this.locked !== undefined && arrives) this.data[this.locked.ordinal] = this.locked.member
+      this.locked = undefined
+    }
+
+    /** The data for which a member waits arrives. */
+    arrive(): void {
+      for (const [member, { awaits }] of Object.entries(this.placedOn)) {
+        if (awaits === undefined || this.locked !== undefined) continue
+        for (const other of ['east', 'west', 'north'])
+          expect(this.ordinals(other), `${other} has a pod whose data moves`).to.not.include(awaits)
+        this.data[awaits] = member
+      }
+    }
+
+    check(): void {
+      const running = ['east', 'west', 'north'].flatMap((member) =>
+        this.ordinals(member).map((ordinal) => ({ member, ordinal })),
+      )
+      const ordinals = running.map(({ ordinal }) => ordinal)
+      expect(new Set(ordinals).size, `a pod is in two members: ${JSON.stringify(this.placedOn)}`).to.equal(
+        ordinals.length,
+      )
+      expect(ordinals.length, 'pods').to.be.at.least(this.replicas - 1)
+      for (const { member, ordinal } of running)
+        expect(this.data[ordinal], `the data of pod ${ordinal} in ${member}`).to.equal(member)
+      expect(Object.values(this.placedOn).filter(({ awaits }) => awaits !== undefined).length).to.be.at.most(1)
+    }
+  }
+
+  it('changes nothing until all is copied, so that rollouts go on, and has no limit of time meanwhile', () => {
+    const world = new World(3)
+    for (let i = 0; i < 300; i++) world.step()
+    const { east, west } = world.placedOn
+    expect([east?.start, east?.wait?.gate, east?.wait?.until]).to.deep.equal([undefined, 'VolumesCopied', undefined])
+    expect([west?.state, west?.wait?.until]).to.deep.equal(['Assumed', undefined])
+  })
+
+  it('has one pod at most that waits for its data, and ends in the other member', () => {
+    const world = new World(4)
+    for (const ordinal of [0, 1, 2, 3]) world.copied.add(ordinal)
+    for (let i = 0; i < 60; i++) {
+      world.step()
+      world.arrive()
+    }
+    expect(world.placedOn).to.have.keys('west')
+    expect(world.placedOn['west']).to.include({ state: 'Serving' }).and.not.have.any.keys('start', 'replicas', 'awaits')
+  })
+
+  it('takes claims along that no pod has at present', () => {
+    const world = new World(2, 4)
+    for (const ordinal of [0, 1, 2, 3]) world.copied.add(ordinal)
+    for (let i = 0; i < 60; i++) {
+      world.step()
+      world.arrive()
+    }
+    expect(world.placedOn).to.have.keys('west')
+    expect(world.data).to.deep.equal(['west', 'west', 'west', 'west'])
+  })
+
+  it('does not end a pod whose data is not copied', () => {
+    const world = new World(3)
+    for (const ordinal of [0, 1, 2]) world.copied.add(ordinal)
+    for (let i = 0; i < 60; i++) {
+      world.step()
+      world.arrive()
+      if (world.data[2] === 'west') world.copied.delete(1)
+    }
+    expect([world.ordinals('east'), world.ordinals('west')]).to.deep.equal([[0, 1], [2]])
+    expect(world.placedOn['east']?.wait).to.include({ gate: 'VolumesCopied', then: 'Waits' })
+  })
+
+  it('never runs a pod without its data or twice, whatever is asked for meanwhile', () => {
+    const names = ['east', 'west', 'north']
+    const event = fc.constantFrom(
+      ...['step', 'arrive', 'copy', 'lock', 'land', 'unlock', 'step', 'arrive', 'step', ...names],
+    )
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 4 }),
+        fc.integer({ min: 0, max: 2 }),
+        fc.array(event, { maxLength: 80, size: 'max' }),
+        (replicas, more, events) => {
+          const world = new World(replicas, replicas + more)
+          for (const one of events) {
+            if (one === 'step') world.step()
+            else if (one === 'arrive') world.arrive()
+            else if (one === 'lock') world.lock()
+            else if (one === 'land' || one === 'unlock') world.unlock({ arrives: one === 'land' })
+            else if (one === 'copy') world.data.forEach((_, ordinal) => world.copied.add(ordinal))
+            else world.target = one
+          }
+          world.data.forEach((_, ordinal) => world.copied.add(ordinal))
+          world.unlock({ arrives: true })
+          for (let i = 0; i < 150; i++) {
+            world.step()
+            world.arrive()
+          }
+          expect(world.placedOn).to.have.keys(world.target)
+          expect(world.ordinals(world.target)).to.have.length(replicas)
+          expect(new Set(world.data)).to.deep.equal(new Set([world.target]))
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+})

@@ -1,9 +1,11 @@
 // A StatefulSet goes to another member ordinal by ordinal: one pod ends in one member before the same one starts in the
 // other. Each member has a range of ordinals. The wanted member takes the ordinal directly above its range, or if there
 // is none, the one directly below; a wanted member without ordinals takes the highest one first. One pod at a time is
-// not ready, whatever the cause: rollouts wait while a pod moves, and pods wait for a rollout in the wanted member.
+// not ready, whatever the cause: rollouts wait while a pod moves, and pods wait for a rollout in the wanted member. A pod
+// with volumes ends once they are copied, and starts once they have arrived.
 // Pure.
 import type { EndingOrdinal, PlacedCopy, PlacedOn } from '#crds/index.ts'
+import { isHere } from './guards.ts'
 import { elapsedMs, liveStates, scaleOf, type MoveInput } from './move-input.ts'
 import { mapCopies, nextWithdrawal, withoutEndings } from './withdrawal.ts'
 
@@ -36,6 +38,8 @@ function nextRanges(placedOn: PlacedOn, input: MoveInput): PlacedOn {
         !['Held', 'Forwarding', 'Fenced'].includes(state) && (state !== 'Assumed' || name === target),
     )
     .map(([name, copy]) => rangeOf(name, copy, input))
+  const lacking = ranges.map((range) => withoutElsewhere(range, input)).filter((range, at) => range !== ranges[at])
+  if (lacking.length > 0) return lacking.reduce((placed, range) => withRange(placed, range, range), placedOn)
   const taker = ranges.find(({ name }) => name === target) ?? (target === undefined ? largest(ranges) : undefined)
   if (taker === undefined || wanted.kind === 'none' || taker.copy.state === 'Terminating') return placedOn
   const others = ranges.filter(({ name }) => name !== taker.name)
@@ -54,8 +58,18 @@ function step(
 ): PlacedOn {
   const { replicas, start } = scaleOf(input)
   const end = start + replicas
+  const { volumes } = input
+  const isBegun = !isEmpty(taker) || others.some(({ copy }) => copy.start !== undefined)
+  // While volumes are copied, nothing waits: rollouts go on.
+  if (!isBegun && volumes?.isCopied(taker.name) === false) return placedOn
   const settled = isWithin && others.every((other) => isSettled(other, input))
-  if (settled && others.every(isEmpty)) return withRange(placedOn, taker, undefined)
+  const all = [taker, ...others]
+  if (settled && others.every(isEmpty)) {
+    const elsewhere = volumes?.byOrdinal?.firstElsewhere(taker.name)
+    if (elsewhere === undefined) return withRange(placedOn, taker, undefined)
+    // A claim whose ordinal the spec does not ask for follows, too: it would be needed when the StatefulSet grows.
+    if (elsewhere < start || elsewhere >= end) return withAwaited(placedOn, taker, elsewhere, input)
+  }
   // The other copies get explicit ranges before the first pod moves: rollouts wait only in copies with such a range.
   const begun = others
     .filter((other) => !isEmpty(other) && liveStates.includes(other.copy.state))
@@ -64,19 +78,27 @@ function step(
       isEmpty(taker) ? withRange(placedOn, taker, { start: end, end }) : placedOn,
     )
   if (!settled) return begun
-  const all = [taker, ...others]
   const isMissing = (ordinal: number): boolean =>
     start <= ordinal && ordinal < end && !all.some((range) => range.start <= ordinal && ordinal < range.end)
   const isHealthyNow = isHealthy(taker, input)
   const firstMissing = [start, ...all.map((range) => range.end)].sort((a, b) => a - b).find(isMissing)
   const extended = isEmpty(taker) ? single(firstMissing) : extend(taker, isMissing)
-  if (extended !== undefined) return isHealthyNow ? withNextPod(begun, taker, extended, input) : begun
-  // An ordinal is missing that was on its way to a member that is no longer wanted: before anything else moves, it goes
-  // to a member that has an ordinal next to it.
-  for (const other of others) {
-    const back = isEmpty(other) || !liveStates.includes(other.copy.state) ? undefined : extend(other, isMissing)
-    if (back !== undefined) return withRange(begun, other, back)
+  if (extended !== undefined) {
+    const ordinal = addedTo(taker, extended)
+    if (!isHere(ordinal, taker.name, volumes?.byOrdinal)) return withAwaited(begun, taker, ordinal, input)
+    return isHealthyNow ? withNextPod(begun, taker, extended, input) : begun
   }
+  // An ordinal is missing that was on its way to a member that is no longer wanted: before anything else moves, it goes
+  // to a member that has an ordinal next to it, and its data.
+  const neighbours = others.flatMap((other) => {
+    const range = isEmpty(other) || !liveStates.includes(other.copy.state) ? undefined : extend(other, isMissing)
+    return range === undefined ? [] : [{ other, range, ordinal: addedTo(other, range) }]
+  })
+  const back = neighbours.find(({ other, ordinal }) => isHere(ordinal, other.name, volumes?.byOrdinal)) ?? neighbours[0]
+  if (back !== undefined)
+    return isHere(back.ordinal, back.other.name, volumes?.byOrdinal)
+      ? withRange(begun, back.other, back.range)
+      : withAwaited(begun, back.other, back.ordinal, input)
   const isDecided = input.decision.wanted.kind === 'members'
   const mayEnd = isHealthyNow && isDecided && areAllReady(all, input)
   return mayEnd ? giveNext(begun, taker, others, input) : begun
@@ -101,6 +123,20 @@ function withNextPod(
 
 function single(ordinal: number | undefined): Pick<Range, 'start' | 'end'> | undefined {
   return ordinal === undefined ? undefined : { start: ordinal, end: ordinal + 1 }
+}
+
+/** The ordinal that the range has more than that of the member. */
+function addedTo(before: Range, range: Pick<Range, 'start' | 'end'>): number {
+  return isEmpty(before) || range.start < before.start ? range.start : range.end - 1
+}
+
+/** The taker with the ordinal whose data it waits for; the same object if it says so already. */
+function withAwaited(placedOn: PlacedOn, { name }: Range, awaits: number, input: MoveInput): PlacedOn {
+  const [copy, before] = [placedOn[name], input.placedOn[name]]
+  if (copy === undefined) return placedOn
+  const { awaits: known, ...rest } = before ?? {}
+  const isSame = known === awaits && JSON.stringify(rest) === JSON.stringify(copy)
+  return { ...placedOn, [name]: isSame && before ? before : { ...copy, awaits } }
 }
 
 /** The range with a missing ordinal (that no member has) after or before it; undefined if neither is missing. */
@@ -186,6 +222,7 @@ function giveNext(placedOn: PlacedOn, taker: Range, others: readonly Range[], in
   const next = own.end < end ? own.end : own.start - 1
   const holder = others.find((other) => other.start <= next && next < other.end)
   if (holder === undefined || !liveStates.includes(holder.copy.state)) return placedOn
+  if (input.volumes?.byOrdinal?.isCopied(next, taker.name) === false) return placedOn
   if (next !== holder.end - 1 && next !== holder.start) return placedOn
   const ending = endingOf(holder.name, next, input)
   if (ending !== 'ends') return withEnding(placedOn, holder, ending, input)
@@ -214,6 +251,19 @@ function rangeOf(name: string, copy: PlacedCopy, input: MoveInput): Range {
   const first = Math.min(copy.start ?? start, start + replicas)
   const last = Math.min(first + (isNew ? 0 : (copy.replicas ?? replicas)), start + replicas)
   return { name, copy, start: first, end: Math.max(first, last) }
+}
+
+/**
+ * The range without the ordinals at its ends whose data is in another member; the same object if there are none. Their
+ * pods do not run here: data that was on its way arrived elsewhere after it was decided that its pod stays.
+ */
+function withoutElsewhere(range: Range, { volumes }: MoveInput): Range {
+  if (!liveStates.includes(range.copy.state)) return range
+  const lacks = (ordinal: number): boolean => !isHere(ordinal, range.name, volumes?.byOrdinal)
+  let { start, end } = range
+  while (start < end && lacks(end - 1)) end -= 1
+  while (start < end && lacks(start)) start += 1
+  return start === range.start && end === range.end ? range : { ...range, start, end }
 }
 
 function isEmpty({ start, end }: Range): boolean {

@@ -119,7 +119,7 @@ export const transitions: readonly Transition[] = [
     to: 'Draining',
     roles: leaving,
     strategies: byOrdinal,
-    gates: ['SuccessorKnown', 'OrdinalsMoved'],
+    gates: ['SuccessorKnown', 'VolumesCopied', 'OrdinalsMoved'],
     wait: heldAfter(900),
   },
   {

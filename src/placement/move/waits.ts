@@ -15,8 +15,9 @@ export function withWait(
   const seen = input.seen(name)
   const gate = pending?.gates.find((one) => !guards[one].met({ name, before: copy, seen }, input))
   if (pending?.wait === undefined || gate === undefined) return before === undefined ? copy : rest
-  const detail = gatesOfVolumes.includes(gate) ? input.volumes?.progress : undefined
-  const until = gatesOfVolumes.includes(gate)
+  const isOfVolumes = gatesOfVolumes.includes(gate) || (gatesBefore.includes(gate) && isForVolumes(input))
+  const detail = isOfVolumes ? input.volumes?.progress : undefined
+  const until = isOfVolumes
     ? undefined
     : deadlineOf(name, pending.wait, before?.gate === gate ? before.since : undefined, input)
   if (before?.gate === gate && before.until === until && before.detail === detail) return copy
@@ -30,6 +31,13 @@ export function withWait(
 
 /** Gates of data that is copied, which takes as long as it takes. */
 const gatesOfVolumes: readonly Gate[] = ['VolumesCopied', 'VolumesHere']
+/** Gates at which a copy waits as long as another one waits for the data. */
+const gatesBefore: readonly Gate[] = ['NothingElsewhere', 'OrdinalFree', 'OrdinalsMoved']
+
+/** Whether data has to move to a wanted member. */
+function isForVolumes({ volumes, decision: { wanted } }: MoveInput): boolean {
+  return volumes !== undefined && wanted.kind === 'members' && volumes.in.some((name) => !wanted.names.includes(name))
+}
 
 function deadlineOf(
   name: string,

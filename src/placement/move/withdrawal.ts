@@ -23,11 +23,11 @@ export function nextWithdrawal<T extends object>(
   return isKnown && elapsed > 0 ? { ...pods, since, isKnown } : before
 }
 
-/** The copies without what they say of ordinals that end; the same object if they say nothing. */
+/** The copies without what they say of the ordinal that moves; the same object if they say nothing. */
 export function withoutEndings(placedOn: PlacedOn): PlacedOn {
   return mapCopies(placedOn, (copy) => {
-    const { ending, ...rest } = copy
-    return ending === undefined ? copy : rest
+    const { ending, awaits, ...rest } = copy
+    return ending === undefined && awaits === undefined ? copy : rest
   })
 }
 

@@ -1,7 +1,15 @@
 import { expect } from 'chai'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { memberAnnotation, volumeAnnotation } from '#crds/index.ts'
-import { claimsWithData, endsWithPod, membersOfClaims, needsClaim } from './volumes.ts'
+import { memberAnnotation, placedOnAnnotation, volumeAnnotation, type PlacedOn } from '#crds/index.ts'
+import {
+  awaitedIn,
+  claimsWithData,
+  endsWithPod,
+  membersOfClaims,
+  needsClaim,
+  ordinalOfClaim,
+  takerOf,
+} from './volumes.ts'
 
 const claim = (name: string, annotations: Record<string, string> = {}): KubeObject => ({
   apiVersion: 'v1',
@@ -83,4 +91,80 @@ describe('a claim', () => {
     { title: 'of a tenant stays', given: claim('files'), expected: false },
   ])
     it(title, () => expect(endsWithPod(given)).to.equal(expected))
+})
+
+describe('the ordinal of a claim', () => {
+  const cases: readonly { title: string; set: KubeObject; name: string; expected?: number }[] = [
+    { title: 'is in its name', set: workload('StatefulSet', 'db', [], ['data']), name: 'data-db-12', expected: 12 },
+    { title: 'has no leading zeros', set: workload('StatefulSet', 'db', [], ['data']), name: 'data-db-01' },
+    { title: 'is that of its own StatefulSet', set: workload('StatefulSet', 'db', [], ['data']), name: 'data-db-2-0' },
+    {
+      title: 'is not there if all pods share the claim',
+      set: workload('StatefulSet', 'db', ['data-db-0'], ['data']),
+      name: 'data-db-0',
+    },
+    { title: 'is not there without ordinals', set: workload('Deployment', 'db', ['data-db-0']), name: 'data-db-0' },
+  ]
+  for (const { title, set, name, expected } of cases)
+    it(title, () => expect(ordinalOfClaim(set, claim(name))).to.equal(expected))
+})
+
+describe('the member in which a StatefulSet waits for a claim', () => {
+  const waits = (gate: string) => ({ gate, since: '2026-01-01T00:00:00Z', then: 'Waits' as const })
+  const placed = (placedOn: PlacedOn): KubeObject => {
+    const set = workload('StatefulSet', 'db', [], ['data'])
+    return { ...set, metadata: { ...set.metadata, annotations: { [placedOnAnnotation]: JSON.stringify(placedOn) } } }
+  }
+  const half: PlacedOn = {
+    east: { state: 'Serving', start: 0, replicas: 1, wait: waits('OrdinalsMoved') },
+    west: { state: 'Serving', start: 2, replicas: 1, awaits: 1 },
+  }
+  for (const { title, given, name = 'data-db-0', from = 'east', expected, taker } of [
+    {
+      title: 'is the one without pods yet',
+      given: { east: { state: 'Serving' }, west: { state: 'Assumed' } },
+      expected: 'west',
+    },
+    { title: 'is the one that takes pods from one that is left', given: half, expected: 'west' },
+    { title: 'is the one that gets this pod next', given: half, name: 'data-db-1', expected: 'west', taker: 'west' },
+    { title: 'is none for data that is there', given: half, name: 'data-db-1', from: 'west', taker: 'west' },
+    { title: 'is none for a pod that has moved', given: half, name: 'data-db-2', from: 'west' },
+    {
+      title: 'is the one that is left no more',
+      given: {
+        east: { state: 'Serving', start: 0, replicas: 2 },
+        west: { state: 'Serving', start: 2, replicas: 1, wait: waits('VolumesCopied') },
+      },
+      name: 'data-db-2',
+      from: 'west',
+      expected: 'east',
+    },
+    {
+      title: 'is still the one that takes pods while the old one does not answer',
+      given: {
+        east: { state: 'Lost', start: 0, replicas: 2, wait: waits('MemberAnswers') },
+        west: { state: 'Serving', start: 2, replicas: 1 },
+      },
+      expected: 'west',
+    },
+    {
+      title: 'is none while it is not decided where the pods go',
+      given: {
+        east: { state: 'Serving', start: 0, replicas: 2, wait: waits('SuccessorKnown') },
+        west: { state: 'Serving', start: 2, replicas: 1, wait: waits('SuccessorKnown') },
+      },
+    },
+    { title: 'is none at rest', given: { east: { state: 'Serving' } } },
+  ] as readonly {
+    title: string
+    given: PlacedOn
+    name?: string
+    from?: string
+    expected?: string
+    taker?: string
+  }[])
+    it(title, () => {
+      const set = placed(given)
+      expect([awaitedIn(set, claim(name), from), takerOf(set, claim(name))]).to.deep.equal([expected, taker])
+    })
 })

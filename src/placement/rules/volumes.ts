@@ -1,6 +1,6 @@
 // The volumes of a workload: which claims it uses, and which members have their data.
 import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
-import { hasEnded, memberAnnotation, templateOf, volumeAnnotation } from '#crds/index.ts'
+import { hasEnded, memberAnnotation, placedOn, templateOf, volumeAnnotation, type PlacedCopy } from '#crds/index.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 
@@ -54,6 +54,59 @@ export function needsClaim(workload: CachedObject, claim: Pick<CachedObject, 'me
 /** Whether the claim goes with its pod, which alone uses it: that of a generic ephemeral volume. */
 export function endsWithPod({ metadata: { ownerReferences = [] } }: Pick<CachedObject, 'metadata'>): boolean {
   return ownerReferences.some(({ kind, controller }) => kind === 'Pod' && controller === true)
+}
+
+/** The ordinal of the StatefulSet's pod that alone uses the claim; undefined for any other claim. */
+export function ordinalOfClaim(
+  workload: CachedObject,
+  { metadata: { name = '' } }: Pick<CachedObject, 'metadata'>,
+): number | undefined {
+  const { volumes = [] } = (templateOf(workload) as PodTemplate | undefined)?.spec ?? {}
+  if (workload.kind !== 'StatefulSet' || volumes.some((one) => one.persistentVolumeClaim?.claimName === name))
+    return undefined
+  const { volumeClaimTemplates = [] } = (workload['spec'] ?? {}) as Spec
+  for (const { metadata } of volumeClaimTemplates) {
+    const prefix = `${metadata?.name ?? ''}-${workload.metadata.name ?? ''}-`
+    const ordinal = name.startsWith(prefix) ? name.slice(prefix.length) : ''
+    if (/^(0|[1-9]\d{0,8})$/.test(ordinal)) return Number(ordinal)
+  }
+  return undefined
+}
+
+const leavingGates: readonly string[] = ['SuccessorKnown', 'VolumesCopied', 'OrdinalsMoved']
+
+/**
+ * The member in which the workload waits for the claim, whose data is in another one, by the scheduler's record;
+ * undefined: it does not wait, or the record is not clear.
+ */
+export function awaitedIn(
+  workload: CachedObject,
+  claim: Pick<CachedObject, 'metadata'>,
+  from: string,
+): string | undefined {
+  const taker = takerOf(workload, claim)
+  if (taker !== undefined) return taker === from ? undefined : taker
+  const placed = placedOn(workload as KubeObject)
+  const { state } = placed[from] ?? {}
+  const isLeft = isLeaving(placed[from]) || state === 'Lost' || state === 'Fenced'
+  const found = Object.keys(placed).filter((member) => {
+    const copy = placed[member]
+    if (copy === undefined || member === from) return false
+    return copy.state === 'Assumed' || (isLeft && copy.start !== undefined && !isLeaving(copy))
+  })
+  return found.length === 1 ? found[0] : undefined
+}
+
+/** The member that gets the pod of the claim next, and waits for its data; undefined: none, or the pod is somewhere. */
+export function takerOf(workload: CachedObject, claim: Pick<CachedObject, 'metadata'>): string | undefined {
+  const ordinal = ordinalOfClaim(workload, claim)
+  if (ordinal === undefined) return undefined
+  const placed = placedOn(workload as KubeObject)
+  return Object.keys(placed).find((member) => placed[member]?.awaits === ordinal)
+}
+
+function isLeaving(copy: PlacedCopy | undefined): boolean {
+  return copy?.wait !== undefined && leavingGates.includes(copy.wait.gate)
 }
 
 /** Tells which claims of its namespace the workload uses; undefined: none. */

@@ -294,6 +294,18 @@ describe('workloads that are asleep', () => {
     })
   })
 
+  it('a StatefulSet keeps its claims while its pods go to another member one by one', () => {
+    const persistentVolumeClaimRetentionPolicy = { whenScaled: 'Delete', whenDeleted: 'Delete' }
+    const set = object('apps/v1', 'StatefulSet', { ...spec, persistentVolumeClaimRetentionPolicy })
+    const policyOf = (options: Parameters<typeof down>[1]): unknown =>
+      specOf(down(set, options))['persistentVolumeClaimRetentionPolicy']
+    expect(policyOf({ decided: { start: 0, replicas: 2 } })).to.deep.equal({
+      whenDeleted: 'Retain',
+      whenScaled: 'Retain',
+    })
+    expect(policyOf({ decided: {} })).to.deep.equal(persistentVolumeClaimRetentionPolicy)
+  })
+
   it('a DaemonSet selects no node, and a CronJob and a Job that has not begun are suspended', () => {
     const daemons = specOf(down(object('apps/v1', 'DaemonSet', { selector: spec.selector, template }), asleep))
     expect((daemons['template'] as { spec: object }).spec).to.deep.include({

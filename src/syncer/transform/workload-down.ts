@@ -60,7 +60,9 @@ export function workloadDown(
   if (kind === 'CronJob' && isLeaving) spec['suspend'] = true
   if (kind === 'Pod') removeDerivedSelectors(spec, object.metadata.labels)
   if (isLeaving || decided?.paused) pauseRollout(kind, spec)
-  if (kind === 'StatefulSet' && (isLeaving || decided?.wait?.gate === 'VolumesCopied')) keepClaims(spec)
+  // Pods that go to another member one by one look to the member's controller as if the StatefulSet had shrunk.
+  const isMoving = isLeaving || decided?.wait?.gate === 'VolumesCopied' || decided?.start !== undefined
+  if (kind === 'StatefulSet' && isMoving) keepClaims(spec)
   const replicas = (current?.['spec'] as { replicas?: number } | undefined)?.replicas
   // As in any cluster, the replicas in a spec that the tenant has changed apply until the autoscaler acts again.
   const isUnchanged = current?.metadata.annotations?.[sourceAnnotation] === source
