@@ -81,7 +81,7 @@ async function kubectlArchive(): Promise<string> {
 /** Ends the lab after all suites; called once, from the file that mocha loads first. */
 export function endLabAfterAll(): void {
   after(async function () {
-    this.timeout(60_000)
+    this.timeout(180_000)
     const running = await booting?.catch(() => undefined)
     booting = undefined
     storing = undefined

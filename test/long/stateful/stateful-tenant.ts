@@ -157,14 +157,16 @@ export class StatefulTenant implements AsyncDisposable {
     await this.begin(space, configMap('scripts', ['client.py', 'check.py']), ...postgres(), client())
     await this.readyIn(space, 'pg', 'east')
     await this.readyIn(space, 'client', 'east')
-    await this.rowsAfter(space, 0, 50)
+    await this.rowsAfter(space, 0)
   }
 
-  /** Resolves when the client has more than `least` rows acknowledged. */
-  async rowsAfter(space: string, since: number, least: number): Promise<Checked> {
+  /** Resolves when the client has 20 rows more acknowledged than now, so that a time without answer is over. */
+  async rowsAfter(space: string, since: number): Promise<Checked> {
+    let before: number | undefined
     const check = async (): Promise<Checked | undefined> => {
       const now = await this.checkRows(space, since)
-      return now.acknowledged > least ? now : undefined
+      before ??= now.acknowledged
+      return now.acknowledged >= before + 20 ? now : undefined
     }
     return await waitFor(check, { what: 'the client to go on', deadlineMs: 120_000, intervalMs: 1000 })
   }
