@@ -87,5 +87,6 @@ describe('sign-in with the chart', function () {
       'give one of config, configMapName and secretName',
     )
     expect(await refused(['authentication.config.kind=Config'])).to.include('AuthenticationConfiguration')
+    expect(await refused(issuer.slice(2)), 'neither apiVersion nor kind').to.include('authentication')
   })
 })

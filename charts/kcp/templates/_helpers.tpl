@@ -168,6 +168,85 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
+{{/* Not empty if there is an audit log. */}}
+{{- define "kcp.audit" -}}
+{{- with .Values.audit -}}
+{{- $places := compact (list (ternary "stdout" "" .log.stdout) (ternary "volume" "" (not (empty .log.volume)))) -}}
+{{- if gt (len $places) 1 -}}
+{{- fail "audit.log: give one of stdout and volume" -}}
+{{- end -}}
+{{- if and .policy .policyConfigMapName -}}
+{{- fail "audit: give one of policy and policyConfigMapName" -}}
+{{- end -}}
+{{- $places = concat $places (compact (list .webhook.secretName)) -}}
+{{- if and (or .policy .policyConfigMapName) (empty $places) -}}
+{{- fail "audit: a policy needs a place for its events: audit.log.stdout, audit.log.volume or audit.webhook.secretName" -}}
+{{- end -}}
+{{- join "," $places -}}
+{{- end -}}
+{{- end }}
+
+{{- define "kcp.auditArgs" -}}
+{{- if include "kcp.audit" . -}}
+{{- with .Values.audit -}}
+{{- if or .policy .policyConfigMapName }}
+- --audit-policy-file=/etc/kcp/audit/policy.yaml
+{{- end }}
+{{- if .log.stdout }}
+- --audit-log-path=-
+{{- end }}
+{{- if .log.volume }}
+- --audit-log-path=/audit/$(POD_NAME).log
+- --audit-log-maxsize={{ .log.maxSizeMiB | int }}
+- --audit-log-maxbackup={{ .log.maxBackups | int }}
+- --audit-log-maxage={{ .log.maxAgeDays | int }}
+{{- end }}
+{{- if .webhook.secretName }}
+- --audit-webhook-config-file=/etc/kcp/audit-webhook/kubeconfig
+{{- end }}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* The name of the file of a pod. */}}
+{{- define "kcp.auditEnv" -}}
+{{- if .Values.audit.log.volume -}}
+- name: POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+{{- end -}}
+{{- end }}
+
+{{- define "kcp.auditMounts" -}}
+{{- with .Values.audit -}}
+{{- if or .policy .policyConfigMapName }}
+- {name: audit-policy, mountPath: /etc/kcp/audit, readOnly: true}
+{{- end }}
+{{- if .log.volume }}
+- {name: audit-log, mountPath: /audit}
+{{- end }}
+{{- if .webhook.secretName }}
+- {name: audit-webhook, mountPath: /etc/kcp/audit-webhook, readOnly: true}
+{{- end }}
+{{- end -}}
+{{- end }}
+
+{{- define "kcp.auditVolumes" -}}
+{{- with .Values.audit -}}
+{{- if or .policy .policyConfigMapName }}
+- name: audit-policy
+  configMap: {name: {{ .policyConfigMapName | default "kcp-audit-policy" }}, items: [{key: policy.yaml, path: policy.yaml}]}
+{{- end }}
+{{- with .log.volume }}
+- name: audit-log
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .webhook.secretName }}
+- name: audit-webhook
+  secret: {secretName: {{ . }}, defaultMode: 288, items: [{key: kubeconfig, path: kubeconfig}]}
+{{- end }}
+{{- end -}}
+{{- end }}
+
 {{/* Call with the port's name. */}}
 {{- define "kcp.probes" -}}
 startupProbe:
