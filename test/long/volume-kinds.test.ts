@@ -46,7 +46,11 @@ describe('volumes of every kind of user, in a member that is drained', function 
           terminationGracePeriodSeconds: 1,
           containers: [
             {
-              ...{ name: 'main', image: shellImage, command: ['sh', '-c', 'echo began > /data/began; exec sleep 100000'] },
+              ...{
+                name: 'main',
+                image: shellImage,
+                command: ['sh', '-c', 'echo began > /data/began; exec sleep 100000'],
+              },
               volumeMounts: [{ name: 'scratch', mountPath: '/data' }],
               readinessProbe: { exec: { command: ['sh', '-c', 'test -s /data/began'] }, periodSeconds: 1 },
             },
@@ -156,7 +160,16 @@ describe('volumes of every kind of user, in a member that is drained', function 
 
   it('a new pod gets a new ephemeral volume, and the old one is not copied', async () => {
     await writers.runs(place, 'scratch', 'west')
-    expect((await claims()).filter((name) => name.endsWith('-scratch'))).to.have.length(1)
+    const below = await writers.namespaceBelow('acme', 'kinds')
+    const names = 'jsonpath={.items[*].metadata.name}'
+    const scratchIn = async (member: 'east' | 'west'): Promise<string[]> => {
+      const { stdout } = await writers.lab[member].kubectl(['get', 'pvc', '-n', below, '-o', names])
+      return stdout.split(' ').filter((name) => name.endsWith('-scratch'))
+    }
+    expect(await scratchIn('west')).to.have.length(1)
+    await waitFor(async () => (await scratchIn('east')).length === 0, {
+      ...{ what: 'the old ephemeral volume to end with its pod', deadlineMs: 60_000 },
+    })
   })
 
   it('a volume for one pod at a time is copied once its application has stopped', async () => {
