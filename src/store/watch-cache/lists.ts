@@ -11,6 +11,9 @@ export function compareEntries({ key: a }: Entry, { key: b }: Entry): number {
 export function mergeByKey(a: readonly Entry[], b: readonly Entry[]): readonly Entry[] {
   if (a.length === 0) return b
   if (b.length === 0) return a
+  // A few objects of the base layer among thousands: the others are copied, not compared.
+  if (b.length * 16 < a.length) return withInserted(a, b)
+  if (a.length * 16 < b.length) return withInserted(b, a)
   const merged: Entry[] = []
   let i = 0
   let j = 0
@@ -27,6 +30,23 @@ export function mergeByKey(a: readonly Entry[], b: readonly Entry[]): readonly E
   for (; i < a.length; i++) merged.push(a[i] as Entry)
   for (; j < b.length; j++) merged.push(b[j] as Entry)
   return merged
+}
+
+function withInserted(many: readonly Entry[], few: readonly Entry[]): readonly Entry[] {
+  const pieces: (readonly Entry[])[] = []
+  let from = 0
+  for (const entry of few) {
+    let [low, high] = [from, many.length]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (compareEntries(many[middle] as Entry, entry) < 0) low = middle + 1
+      else high = middle
+    }
+    pieces.push(many.slice(from, low), [entry])
+    from = low
+  }
+  pieces.push(many.slice(from))
+  return pieces.flat()
 }
 
 /**

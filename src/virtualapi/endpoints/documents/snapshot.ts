@@ -1,7 +1,7 @@
 // `/snapshot` of a logical cluster: GET gives all its objects at one revision, POST puts objects exactly as they are.
 import { groupResourceText, isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
 import { badRequest, forbidden, invalid, methodNotServed, type StatusCause } from '#apimachinery/status/index.ts'
-import { timestamp } from '#async/index.ts'
+import { timestamp, yieldEvery } from '#async/index.ts'
 import {
   compressed,
   tarOf,
@@ -64,13 +64,15 @@ async function takeSnapshot(
 ): Promise<StreamResponse> {
   const { signal } = exchange
   const objects = await watchCache.cluster(cluster.id, { signal })
-  await catalog.compileInTurns(objects, async () => exchange.turn(), signal)
+  const giveWay = givingWay(exchange)
+  await catalog.compileInTurns(objects, async () => giveWay(), signal)
   // From here to the end of this function nothing else runs, so all entries are of one revision; they never change.
   const byResource = new Map<string, readonly Entry[]>()
   const deleted: ObjectPlace[] = []
-  for (const [resource, entries] of objects.written()) byResource.set(resource, [...entries])
-  for (const resource of servedResources(objects, catalog)) {
-    byResource.set(resource, [...objects.list({ resource })])
+  const served = servedResources(objects, catalog)
+  for (const [resource, entries] of objects.written()) if (!served.has(resource)) byResource.set(resource, [...entries])
+  for (const resource of served) {
+    byResource.set(resource, objects.list({ resource }))
     for (const { namespace, name } of objects.hidden(resource)) deleted.push({ resource, namespace, name })
   }
   const parts = [...byResource]
@@ -96,7 +98,7 @@ async function takeSnapshot(
       deleted,
     },
     parts,
-    () => exchange.turn(),
+    giveWay,
   )
   const isPlain = exchange.header('accept') === tarType
   return {
@@ -108,6 +110,15 @@ async function takeSnapshot(
     chunks: isPlain ? tar : compressed(tar),
     maxStallMs,
   }
+}
+
+/**
+ * Lets other work run between two parts of a long response: a turn of the flow. Requests of the installation and of its
+ * own controllers have no turns; they give way every 2 ms.
+ */
+export function givingWay(exchange: Exchange): () => Promise<void> | undefined {
+  const pause = yieldEvery(2, exchange.signal)
+  return () => exchange.turn() ?? pause()
 }
 
 function* bytesOf(entries: readonly Entry[]): Generator<Uint8Array> {

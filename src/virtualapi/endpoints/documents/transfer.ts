@@ -46,7 +46,7 @@ import { asBuffer, decodeObject, encodeObject, stampRevision } from '#virtualapi
 import type { ApiResponse, Exchange } from '#virtualapi/request/exchange.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import { frozenMark, markOf, markValue, thaw, type FrozenMark } from '#virtualapi/endpoints/forwarded/transfer-marks.ts'
-import { servedResources } from './snapshot.ts'
+import { givingWay, servedResources } from './snapshot.ts'
 
 const maxStallMs = 60_000
 /** Most seconds for which a source may refuse writes before it takes them again. */
@@ -259,7 +259,8 @@ async function changedObjects(
 ): Promise<ApiResponse> {
   const since = Number(exchange.info.query.get('since') ?? '0')
   if (!Number.isSafeInteger(since) || since < 0) throw badRequest('since must be a revision, or 0')
-  await catalog.compileInTurns(objects, async () => exchange.turn(), exchange.signal)
+  const giveWay = givingWay(exchange)
+  await catalog.compileInTurns(objects, async () => giveWay(), exchange.signal)
   // References only, without a pause: all are of one revision, and entries never change.
   const all = goingObjects(objects)
   const deleted: ObjectPlace[] = []
@@ -270,7 +271,7 @@ async function changedObjects(
     kind: 'stream',
     status: 200,
     headers: { 'content-type': 'application/x-ndjson' },
-    chunks: chunked(lines(all, delta), () => exchange.turn()),
+    chunks: chunked(lines(all, delta), giveWay),
     maxStallMs,
   }
 }
@@ -415,6 +416,7 @@ const fleeting: ReadonlySet<string> = new Set(['events', 'events.events.k8s.io']
 /** The digest does not depend on an order: it is the XOR of the SHA-256 of the objects, whose places differ. */
 async function digests(exchange: Exchange, objects: ClusterObjects): Promise<ApiResponse> {
   const all = goingObjects(objects)
+  const giveWay = givingWay(exchange)
   const resources: Record<string, { objects: number; sha256: string }> = {}
   const revision = objects.revision()
   for (const [resource, entries] of all) {
@@ -426,7 +428,7 @@ async function digests(exchange: Exchange, objects: ClusterObjects): Promise<Api
       if (bytes === undefined) continue
       const one = hash('sha256', stampRevision(bytes, zeroRevision), 'buffer')
       for (let i = 0; i < sum.length; i++) sum[i] = (sum[i] ?? 0) ^ (one[i] ?? 0)
-      if (++count % partsAtOnce === 0) await exchange.turn()
+      if (++count % partsAtOnce === 0) await giveWay()
     }
     if (count > 0) resources[resource] = { objects: count, sha256: sum.toString('hex') }
   }
