@@ -295,6 +295,8 @@ export const text = {
     retain: 'The old volume is kept for',
     notKept: 'What is not kept',
     allKept: 'Nothing is known that the new volume would not keep.',
+    cancel: (from: string): string =>
+      `To cancel the move of an application, ask for member cluster "${from}" again, of the namespace or of the workload that was moved:`,
     agree: 'Agree to the move',
     agreeTitle: (claim: string): string => `Stop the application of "${claim}" for its move?`,
     agreeHint: (downtime: string | undefined, to: string): string =>

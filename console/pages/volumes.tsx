@@ -107,6 +107,11 @@ function One({ move }: { readonly move: VolumeMove }): JSX.Element {
       <Facts facts={factsOf(move)} />
       <Link to={{ page: 'object', object: claimOf(move), tab: 'overview' }}>{t.openClaim}</Link>
       {needsConsent(move) ? <Consent move={move} /> : null}
+      {mayBeCancelled(move) ? (
+        <p>
+          {t.cancel(spec.from)} <code>{cancelCommand(move)}</code>
+        </p>
+      ) : null}
       <Conditions conditions={conditions} />
       {spec.way === 'Copy' || spec.way === 'Replicate' ? <NotKept entries={notKept} /> : null}
     </>
@@ -232,6 +237,14 @@ function toneOfMove(move: VolumeMove): Tone {
 function needsConsent({ spec, status }: VolumeMove): boolean {
   const phase = status?.phase ?? 'Preparing'
   return spec.requireConsent === true && (phase === 'Preparing' || phase === 'Copying')
+}
+
+function mayBeCancelled({ status }: VolumeMove): boolean {
+  return !['Binding', 'Moved', 'Cancelled'].includes(status?.phase ?? 'Preparing')
+}
+
+function cancelCommand({ spec: { logicalCluster, namespace, from } }: VolumeMove): string {
+  return visibleText(`kcp move namespace/${namespace} -c ${logicalCluster} --to ${from}`)
 }
 
 function downtimeText({ status }: VolumeMove): string | undefined {

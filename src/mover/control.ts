@@ -1,6 +1,7 @@
 // The client with which the operator drives movers. Each call opens one connection through `dial`, for example a
 // port-forward of the pod, with TLS to the mover inside.
 import { parseJsonText } from '#apimachinery/json/index.ts'
+import { childSignal } from '#async/index.ts'
 import { request, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
@@ -21,8 +22,30 @@ import {
 } from './contract/index.ts'
 import { isCertificateError } from './wire/peer-connection.ts'
 
-/** Opens a connection to the mover's port. */
+/** Opens a connection to the mover's port. The signal ends the attempt and, later, the connection. */
 export type Dial = (signal: AbortSignal) => Promise<Duplex>
+
+/**
+ * Opens a connection within a time, in milliseconds, that does not bound the life of the connection. Rejects with the
+ * reason of the signal, or with the error of `dial`.
+ */
+export async function dialWithin(dial: Dial, withinMs: number, signal: AbortSignal): Promise<Duplex> {
+  const life = childSignal(signal)
+  const late = (): void => life.abort(new DOMException(`no connection within ${withinMs} ms`, 'TimeoutError'))
+  const timer = setTimeout(late, withinMs)
+  try {
+    life.signal.throwIfAborted()
+    const stream = await dial(life.signal)
+    stream.once('close', () => life[Symbol.dispose]())
+    return stream
+  } catch (error) {
+    life[Symbol.dispose]()
+    signal.throwIfAborted()
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}
 
 export interface MoverControl {
   /** Rejects with PeerLost if the mover is not reached, PeerRefused if it is another one than expected. */
@@ -78,9 +101,8 @@ interface Call {
 
 async function connect({ credentials, role, dial, timeoutMs = 15_000 }: MoverControlOptions, outer: AbortSignal) {
   const signal = AbortSignal.any([outer, AbortSignal.timeout(timeoutMs)])
-  signal.throwIfAborted()
   const { move } = identityOf(credentials['tls.crt'])
-  const socket = await dial(signal).catch((cause: unknown) => {
+  const socket = await dialWithin(dial, timeoutMs, outer).catch((cause: unknown) => {
     outer.throwIfAborted()
     throw new MoverError('PeerLost', `the ${role} mover of "${move}" is not reached: ${String(cause)}`, { cause })
   })

@@ -156,6 +156,7 @@ describe('the pages of the console about members', function () {
       .getByText(/round 3: 25 %|[A-Z]\w+: /)
       .first()
       .waitFor()
+    await page.getByText('kcp move namespace/default -c acme --to east', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Agree to the move' }).click()
     await page
       .getByText(/The application is stopped for about 42 s, then it goes on in member cluster "west"/)

@@ -101,6 +101,12 @@ describe('stateful applications that move', function () {
     process.stdout.write(
       `      ${before.length} entries in ${seconds.toFixed(1)} s; not kept: ${notKept.join('; ') || 'nothing'}\n`,
     )
+    const { connection, lastRound, rounds } = said.at(-1) ?? {}
+    process.stdout.write(
+      `      ${rounds ?? 0} rounds, ${JSON.stringify(connection)}, last ${JSON.stringify(lastRound)}\n`,
+    )
+    // Pods of the members of the lab reach each other.
+    expect(connection?.way).to.equal('Direct')
     const arrived = new Set(after)
     const known = new Set(before)
     const changed = before.filter((line) => !arrived.has(line))

@@ -68,7 +68,8 @@ export async function startMoverServer(options: MoverServerOptions): Promise<Mov
     pending.add(raw)
   })
   server.on('tlsClientError', (error, secure) => {
-    options.onRefused(error.message)
+    // A probe of the kubelet opens a connection and closes it.
+    if (!isProbe(error)) options.onRefused(error.message)
     setImmediate(() => secure.destroy())
   })
   server.on('secureConnection', (secure) => {
@@ -99,6 +100,10 @@ function admit(secure: TLSSocket, http: Server, options: MoverServerOptions): vo
     options.onRefused(`a certificate of "${String(names)}"`)
     secure.destroy()
   }
+}
+
+function isProbe(error: Error & { readonly code?: string }): boolean {
+  return error.code === 'ECONNRESET'
 }
 
 function createHttp({ onRequest, onRelay }: MoverServerOptions): Server {

@@ -5,6 +5,7 @@ import { childSignal, systemClock } from '#async/index.ts'
 import type { VolumeMoveStatus } from '#crds/index.ts'
 import {
   createMoverControl,
+  dialWithin,
   issueMoverCredentials,
   MoverError,
   type MoverControl,
@@ -85,7 +86,7 @@ async function tryDirect(
   }
 }
 
-/** How long the target waits for the source's connection, and more. */
+/** How long a connection to the source may take to open; the target waits longer. */
 const relayMs = 30_000
 
 /** The moves that this process works at. */
@@ -158,9 +159,8 @@ export class Rounds implements Disposable {
   /** Joins the target's connection with the source: the bytes are their TLS session. */
   async #relay(target: MoverControl, source: DialMover, signal: AbortSignal): Promise<void> {
     try {
-      const opening = AbortSignal.any([signal, AbortSignal.timeout(relayMs)])
       const far = await target.relay(signal)
-      const near = await source(opening).catch((error: unknown) => {
+      const near = await dialWithin(source, relayMs, signal).catch((error: unknown) => {
         far.destroy()
         throw error
       })

@@ -16,10 +16,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { expect } from 'chai'
-import { issueMoverCredentials, type RoundProgress } from '#mover/index.ts'
+import { createMoverControl, dialWithin, issueMoverCredentials, type Dial, type RoundProgress } from '#mover/index.ts'
 import { differences } from './compare-trees.ts'
 import { MoverProcess } from './mover-process.ts'
-import { startMoverPair, type MoverPair, type MoverPairOptions } from './mover-pair.ts'
+import { dialPort, startMoverPair, type MoverPair, type MoverPairOptions } from './mover-pair.ts'
 
 const never = new AbortController().signal
 const canMount = process.geteuid?.() === 0
@@ -69,6 +69,32 @@ describe('a round of movers', () => {
     expect(differences(join(root, 'source'), join(root, 'target'))).to.deep.equal([])
     await piped
     expect(warnings).to.deep.equal([])
+  })
+  it('lasts longer than the time in which its connections must open, through streams that end with their signal', async () => {
+    const pair = await pairOf()
+    data('source/file', 2 << 20)
+    // As a port-forward: the signal ends the stream, also long after it was opened.
+    const dial =
+      (port: number): Dial =>
+      async (signal) => {
+        const socket = await dialPort(port)(signal)
+        signal.addEventListener('abort', () => socket.destroy(), { once: true })
+        return socket
+      }
+    const [timeoutMs, role] = [500, 'target'] as const
+    const credentials = pair.credentials.control
+    const control = createMoverControl({ credentials, role, dial: dial(pair.ports.target), timeoutMs })
+    const relay = await control.relay(never)
+    const toSource = await dialWithin(dial(pair.ports.source), timeoutMs, never)
+    const piped = Promise.allSettled([pipeline(relay, toSource), pipeline(toSource, relay)])
+    const slow = { mode: 'final', source: { relay: true }, bandwidth: 1 << 20 } as const
+    const result = await control.round(slow, () => undefined, never)
+    expect(result.verified).to.equal(true)
+    expect(result.durationMs).to.be.greaterThan(timeoutMs * 2)
+    await piped
+    const hanging: Dial = (signal) =>
+      new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
+    expect(String(await failureOf(dialWithin(hanging, 50, never)))).to.include('no connection within 50 ms')
   })
   it('is refused while another one runs, ends with its request, and keeps to its bandwidth', async () => {
     const pair = await pairOf()

@@ -24,6 +24,8 @@ export interface VolumeMove {
 }
 
 export interface VolumeMoveStatus {
+  readonly connection?: { readonly way: string; readonly message: string }
+  readonly lastRound?: { readonly seconds: number; readonly changedBytes: number }
   readonly phase?: string
   readonly expectedDowntimeSeconds?: number
   readonly notKept?: readonly string[]
