@@ -2,7 +2,7 @@
 // clusters of one limit that have different owners. docs/how-to/limit-and-bill-tenants.md says which limits are exact.
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
-import { kubectl, waitFor } from '#test/support/index.ts'
+import { itInLongRun, kubectl, waitFor } from '#test/support/index.ts'
 import { openRawClient, type RawClient, type RawResponse } from './raw-client.ts'
 import { startReplicas, type ReplicaSet, type RunningReplica } from './replicas.ts'
 
@@ -135,7 +135,7 @@ describe('limits of logical clusters over replicas', function () {
     expect((await madeIn(solo)).length + others).to.equal(150)
   })
 
-  it('stay exact while another replica takes over from one that was killed under writes', async () => {
+  itInLongRun('stay exact while another replica takes over from one that was killed under writes', async () => {
     await change(solo, { limits: { objects: 1500 } })
     await waitFor(async () => (await make(solo, 0, 'c-raised'))?.status === 201, { what: 'the new limit', ...within })
     const owner = await set.ownerOf(solo)
@@ -181,7 +181,7 @@ describe('limits of logical clusters over replicas', function () {
     await change(parent, { limits: { objects: null } })
   })
 
-  it('on watches are divided among owners, and together never exceeded', async () => {
+  itInLongRun('on watches are divided among owners, and together never exceeded', async () => {
     const limit = 30
     const open: AsyncDisposable[] = []
     const watch = async (name: string, client: number): Promise<number> => {

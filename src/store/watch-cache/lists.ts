@@ -36,14 +36,9 @@ function withInserted(many: readonly Entry[], few: readonly Entry[]): readonly E
   const pieces: (readonly Entry[])[] = []
   let from = 0
   for (const entry of few) {
-    let [low, high] = [from, many.length]
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (compareEntries(many[middle] as Entry, entry) < 0) low = middle + 1
-      else high = middle
-    }
-    pieces.push(many.slice(from, low), [entry])
-    from = low
+    const at = indexOf(many, entry, from)
+    pieces.push(many.slice(from, at), [entry])
+    from = at
   }
   pieces.push(many.slice(from))
   return pieces.flat()
