@@ -1,4 +1,4 @@
-// Start of the console: the ticket first, then the session, then the page.
+// Starts the console. The ticket is taken out of the URL first, before the router or anything else reads the URL.
 import '@xterm/xterm/css/xterm.css'
 import './style.css'
 import { render } from 'preact'

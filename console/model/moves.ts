@@ -11,13 +11,13 @@ export interface CopyRow {
   readonly state: PlacedCopy['state']
   readonly since?: string
   readonly replicas?: number
-  /** The gate of its next state, and in words what it waits for. */
+  /** The gate before the copy's next state, and in words what the copy waits for. */
   readonly gate?: string
   readonly waitsFor?: string
   readonly waitsSince?: string
   readonly until?: string
   readonly then?: string
-  /** Why it does not go on, in the words of the member or the scheduler. */
+  /** Why the copy makes no progress, in the words of the member or the scheduler. */
   readonly blocker?: string
 }
 
@@ -55,7 +55,7 @@ function copyRow(object: AnyObject, member: string, { state, since, replicas, wa
   }
 }
 
-/** The reason of a copy in the words of its member: an error, or a condition of its report that is not met. */
+/** The problem of a copy, in the words of its member's report: its error, or else the message of a bad condition. */
 function problemIn(object: AnyObject, member: string): string | undefined {
   const reports = memberStatusesOf<{ readonly error?: unknown; readonly conditions?: unknown }>(
     object as unknown as KubeObject,
@@ -84,7 +84,7 @@ function namesOf(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((name): name is string => typeof name === 'string') : []
 }
 
-/** Whether a copy of the workload is on its way, waits, or is held. */
+/** Whether a copy of the workload is on its way or waits, or the workload is held. */
 export function isMoving(object: AnyObject): boolean {
   const copies = Object.values(placedOn(object as unknown as KubeObject))
   return object.metadata.annotations?.[heldAnnotation] !== undefined || copies.some(isOnItsWay)
@@ -102,7 +102,7 @@ export interface MoveCard {
 }
 
 export interface MoveBoard {
-  /** Moves that go on, the oldest wait first. */
+  /** Moves that are not complete, the oldest wait first. */
   readonly moving: readonly MoveCard[]
   /** The last moves that are complete, the newest first. */
   readonly done: readonly MoveCard[]

@@ -11,7 +11,7 @@ export interface OwnedNode extends Candidate {
   readonly owned: readonly OwnedNode[]
 }
 
-/** No owner of Kubernetes' own kinds owns more levels; references in a circle end here. */
+/** The most levels of the tree. Kubernetes' own kinds never have more; references in a circle end here. */
 const maxDepth = 6
 
 /** The objects whose owner has the uid, with those that they own. */

@@ -40,7 +40,7 @@ export function MembersPage({ member }: { readonly member?: string | undefined }
   return <AdminMembers home={home} member={member} />
 }
 
-/** Without rights on the installation: the members that a logical cluster may use. */
+/** The page of users without rights on the installation: the members that their first logical cluster may use. */
 function TenantMembers(): JSX.Element {
   const [cluster] = clusterNames.value
   if (cluster === undefined) return <Notice kind="info">{t.none}</Notice>
@@ -142,7 +142,7 @@ function tunnelFacts({ spec, status }: MemberCluster): Fact[] {
   ]
 }
 
-/** The ServiceAccount as which others work in the member. */
+/** The ServiceAccount as which users with access through kcp work in the member. */
 function accessFacts({ spec }: MemberCluster): Fact[] {
   const { namespace, name } = spec?.access?.serviceAccountRef ?? {}
   return name === undefined ? [] : [[t.access, <Plain>{`${namespace ?? ''}/${name}`}</Plain>]]
@@ -215,7 +215,7 @@ function WaitingAgent({ member, home }: { readonly member: MemberCluster; readon
   const approve = async (): Promise<void> => {
     isOpen.value = false
     try {
-      // With the revision that is shown: another agent may have asked meanwhile.
+      // With the revision on the screen, so that the write fails if another agent has asked meanwhile.
       await patchMember(home, name, { metadata: { resourceVersion }, spec: { agent: { approval } } })
     } catch (caught) {
       error.value = messageOf(caught)

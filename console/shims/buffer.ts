@@ -1,4 +1,4 @@
-// Node's Buffer for the browser, as far as the client of the program reads answers with it: bytes of UTF-8.
+// Node's Buffer for the browser: only what src/client needs to read answers, which are UTF-8.
 
 type Source = string | ArrayBufferLike | ArrayLike<number> | Iterable<number>
 

@@ -1,4 +1,4 @@
-// node:net for the browser: the tests of addresses, which schemas use.
+// node:net for the browser: only the functions that recognize IP addresses, which the validation of schemas calls.
 
 export function isIPv4(text: string): boolean {
   const parts = text.split('.')

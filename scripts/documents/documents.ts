@@ -1,4 +1,4 @@
-// The documents of the project: the README and all of docs.
+// The documents of the project: the README, the changelog and all of docs.
 import { globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 

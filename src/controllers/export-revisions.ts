@@ -1,5 +1,5 @@
-// APIExportRevisions: the kept definitions of exports. A finalizer marks each of them while another logical cluster uses
-// it: the logical cluster of the export is not deleted meanwhile.
+// APIExportRevisions: the kept definitions of exports. A revision has a finalizer while another logical cluster uses
+// it, so that the logical cluster of the export is not deleted meanwhile.
 import { isDeepStrictEqual } from 'node:util'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
@@ -36,7 +36,7 @@ export async function keepRevision(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const spec = { export: { name, uid }, revision, definitions: [...definitions] }
-  // A revision that was kept before the process stopped and that no status names was given to no consumer.
+  // The revision is stored already if a process stopped before the status named it. Then no consumer has it.
   const former = await client.tryGet<APIExportRevision>(
     apiExportRevisions,
     { name: revisionName(uid, revision) },
@@ -104,7 +104,7 @@ interface Place {
 
 /**
  * Deletes revisions that no consumer has, apart from the newest one of each export, and marks those that other logical
- * clusters have. `newest`: known of one export.
+ * clusters have. `newest`: the newest revision of one export, which `sharing` may not know yet.
  */
 export async function dropRevisions(
   { client, cluster, sharing, signal }: Place,

@@ -1,4 +1,4 @@
-// The status fields that come from members, and the merging of several members' reports into one status.
+// The rule for the status of a kind: which fields come from members, and how the reports of several members are merged.
 
 export interface StatusRule {
   /** Numbers that are summed over members. */

@@ -9,7 +9,7 @@ import {
   type UsageSum,
 } from './usage-rows.ts'
 
-/** Something used for a time. */
+/** What a logical cluster used, to be added to its row: amounts by column. */
 export interface UsedAmounts extends Partial<Record<UsageSum, number>> {
   readonly id: string
   readonly name: string
@@ -26,8 +26,8 @@ export class UsageBook {
   }
 
   /**
-   * Opens the hour of this time, in Unix milliseconds: saves the hour before, and goes on with what an earlier process
-   * has saved of this one. Rejects with the error of the history; the rows are kept then.
+   * Opens the hour that contains `nowMs`, in Unix milliseconds: saves the rows of the hour before, and goes on with the
+   * rows that an earlier process saved for the new hour. Rejects with the error of the history; the rows are kept then.
    */
   async open(nowMs: number, signal: AbortSignal): Promise<void> {
     const hour = hourOf(nowMs)
@@ -65,7 +65,7 @@ export class UsageBook {
   }
 }
 
-/** The parts of a time that are in one hour each: Unix milliseconds at which the part begins, and its seconds. */
+/** Splits a time span at full hours. Each part has its beginning, in Unix milliseconds, and its length in seconds. */
 export function partsByHour(fromMs: number, toMs: number): { readonly atMs: number; readonly seconds: number }[] {
   const parts: { atMs: number; seconds: number }[] = []
   for (let atMs = fromMs; atMs < toMs;) {

@@ -1,4 +1,5 @@
-// Rows of usage, by hour and logical cluster, for bills. Sums over the hour: divide by 3600 for hours.
+// Rows of usage, by hour and logical cluster, for bills. Columns whose names end with `Seconds` are amounts times
+// seconds: divided by 3600, they are amounts times hours.
 
 /** What a logical cluster used in an hour, as far as one process knows. */
 export interface UsageRow {
@@ -13,7 +14,7 @@ export interface UsageRow {
   /** Stored objects, times the seconds that they were stored. */
   objectSeconds: number
   byteSeconds: number
-  /** Requests of the pods of placed workloads, times seconds: CPUs, bytes, pods. */
+  /** The CPUs and the bytes of memory that the pods of placed workloads request, and these pods, each times seconds. */
   cpuSeconds: number
   memoryByteSeconds: number
   podSeconds: number
@@ -31,9 +32,9 @@ export const usageSums = [
 ] as const
 export type UsageSum = (typeof usageSums)[number]
 
-/** Where rows are kept. Each writer has its own, and replaces what it has of an hour. */
+/** Where rows are kept. Each writer has its own rows, and a save replaces all that it has of the hour. */
 export interface UsageHistory {
-  /** The rows of this writer of an hour; empty if there are none. */
+  /** The rows that this writer saved for an hour; empty if there are none. */
   own(hour: string, signal: AbortSignal): Promise<readonly UsageRow[]>
   save(hour: string, rows: readonly UsageRow[], signal: AbortSignal): Promise<void>
   /** The rows of all writers from this hour on, in any order. */
@@ -85,7 +86,7 @@ export function usageRowsText(rows: Iterable<UsageRow>): string {
   return text
 }
 
-/** The rows of such a text; lines that are damaged are left out. */
+/** The rows of a text from `usageRowsText`; lines that are damaged are left out. */
 export function parseUsageRows(text: string): UsageRow[] {
   return text.split('\n').flatMap((line) => {
     const [hour = '', id = '', name = '', ...texts] = line.split('\t')

@@ -15,9 +15,9 @@ export interface S3Credentials {
 
 export interface S3Place {
   readonly bucket: string
-  /** Empty, or as a key. */
+  /** The beginning of all keys, without a slash at its end; empty: none. */
   readonly prefix: string
-  /** URL. Absent: that of AWS in the region. */
+  /** The URL of the object store. Absent: the URL of AWS in the region. */
   readonly endpoint?: string
   /** Default us-east-1. */
   readonly region?: string
@@ -31,14 +31,14 @@ export interface S3Place {
 }
 
 const defaultIdleMs = 30_000
-/** A request whose body is in memory is tried again after a failure that may pass, with these pauses. */
+/** The pauses before `ask` tries a request again, after a failure that may be temporary. */
 const pausesMs = [500, 2000, 5000]
-/** Bytes of an answer that is read whole: a page of a list has 1000 keys of up to 1 KiB. */
+/** The most bytes of an answer that is read whole: a page of a list has 1000 keys of up to 1 KiB. */
 const maxAnswerBytes = 4 * 1024 * 1024
 
 export interface S3Request {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE' | 'HEAD'
-  /** Absent: a request about the bucket. With its prefix. */
+  /** The key, with the prefix of the place. Absent: the request is about the bucket. */
   readonly key?: string
   readonly query?: Readonly<Record<string, string>>
   readonly body?: Buffer
@@ -83,7 +83,7 @@ export class S3Client implements AsyncDisposable {
         const response = await this.#send(request, signal)
         const body = await textOf(response)
         const { statusCode: status = 0, headers } = response
-        // An upload of parts may fail after its status was sent: the body says so.
+        // The end of a multipart upload may fail after the status 200 was sent: then the body says so.
         const isError = status >= 300 || /^\s*(<\?xml[^>]*>)?\s*<Error>/.test(body)
         if (!isError || allowed.includes(status)) return { status, headers, body }
         const error = this.#errorOf(request, { status, headers, body })
@@ -97,7 +97,10 @@ export class S3Client implements AsyncDisposable {
     }
   }
 
-  /** The answer as it comes. Rejects as `ask`; a body that ends early is an error of the stream. */
+  /**
+   * The answer as it comes. Rejects with StorageError for any status but 200, and does not try again. A body that ends
+   * early is an error for the reader of the bytes.
+   */
   async open(request: S3Request, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
     const response = await this.#send(request, signal).catch((error: unknown) => {
       signal.throwIfAborted()

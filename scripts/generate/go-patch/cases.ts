@@ -1,4 +1,5 @@
-// Prints the cases for main.go: hand-written ones for every directive, then a random series from a fixed seed.
+// Prints the strategic merge patches that main.go applies: cases by hand for every directive, then random cases, which
+// are the same each time.
 
 interface Case {
   title: string

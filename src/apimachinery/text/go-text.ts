@@ -31,8 +31,8 @@ function numericEscape(char: string): string {
 }
 
 /**
- * Go's %v of a number that came from JSON: integers of 64 bits in full, other numbers with an exponent from 1e21 (from
- * 1e6 if they have a fraction) and below 1e-4.
+ * Go's %v of a number that came from JSON: integers of 64 bits in full, other numbers with an exponent from 1e6 and
+ * below 1e-4.
  */
 export function goNumber(value: Int64): string {
   if (typeof value === 'bigint' || Number.isSafeInteger(value)) return String(value)

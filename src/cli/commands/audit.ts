@@ -88,7 +88,10 @@ interface OpenLog extends AsyncDisposable {
   readonly path: string
 }
 
-/** With a kubeconfig, the log of the logical cluster that it leads to, as its user; else as admin of the installation. */
+/**
+ * Opens the log of a logical cluster. With `--kubeconfig`, it is the one that the file names, read as the user of the
+ * file; else it is `name` or that of the current context, read as an admin of the installation.
+ */
 async function openLog(name: string | undefined, flags: Flags, signal: AbortSignal): Promise<OpenLog> {
   const { kubeconfig, context } = flags
   if (kubeconfig !== undefined) {

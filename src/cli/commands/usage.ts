@@ -41,7 +41,7 @@ export async function run(
   if (rows.length === 0) console.error('there are no rows of that time yet; they are written every minute')
 }
 
-/** The beginning of a duration such as 90m, 24h or 30d before now, or a time in RFC 3339; Unix milliseconds. */
+/** Reads a time as Unix milliseconds: a duration before now, such as 90m, 24h or 30d, or a time in RFC 3339. */
 export function sinceMs(text: string, nowMs: number): number {
   const [, amount, unit] = /^(\d{1,6})(m|h|d)$/.exec(text) ?? []
   if (amount !== undefined)
@@ -52,7 +52,7 @@ export function sinceMs(text: string, nowMs: number): number {
   return time
 }
 
-/** `cpu=0.03,memory=0.004,storage=0.0001`. */
+/** Parses prices such as `cpu=0.03,memory=0.004,storage=0.0001`; a price that is not given is 0. */
 export function parsePrices(text: string | undefined): Prices {
   const prices = { cpu: 0, memory: 0, storage: 0 }
   for (const part of text === undefined ? [] : text.split(',')) {
@@ -63,7 +63,7 @@ export function parsePrices(text: string | undefined): Prices {
   return prices
 }
 
-/** One row for each logical cluster; `hour` is the first one. */
+/** One row for each logical cluster; `hour` is the first hour that was summed. */
 function sumRows(rows: readonly UsageRow[]): UsageRow[] {
   const sums = new Map<string, UsageRow>()
   for (const row of rows) {
@@ -96,7 +96,7 @@ export function usageText(shown: readonly UsageRow[], { output, prices, rows, no
   }
 }
 
-/** The units of the sums in exports, and how many seconds, or else one, a unit has. */
+/** For each sum in exports, its name there, its column, and the number by which it is divided: 3600 makes hours. */
 const units: readonly (readonly [name: string, sum: UsageSum, seconds: number])[] = [
   ['requests', 'requests', 1],
   ['watchHours', 'watchSeconds', 3600],

@@ -1,5 +1,5 @@
-// Grants without a browser on this machine: device authorization (RFC 8628), password and client credentials (RFC 6749),
-// and refresh tokens.
+// Grants that need no browser on this machine: device authorization (RFC 8628), password and client credentials
+// (RFC 6749), and refresh tokens.
 import * as oauth from 'oauth4webapi'
 import { sleep } from '#async/index.ts'
 import { askLine } from '#cli/process/ask.ts'
@@ -7,10 +7,13 @@ import { ExitError } from '#cli/process/exit-error.ts'
 import { showUrl, type BrowserOptions } from './authorization-code.ts'
 import { told, type Provider, type Tokens } from './provider.ts'
 
-/** Seconds between two questions, unless the provider names them; `slow_down` adds as many (RFC 8628, section 3.5). */
+/**
+ * Seconds between two polls of the provider, unless it asks for another interval; `slow_down` adds as many (RFC 8628,
+ * section 3.5).
+ */
 const usualSeconds = 5
 
-/** Shows a code for a browser of another machine, and waits until the person has typed it there. */
+/** Shows a code for a browser on this or another machine, and waits until the person has signed in there. */
 export async function signInByDevice(
   provider: Provider,
   options: BrowserOptions,
@@ -49,7 +52,7 @@ export interface PasswordOptions {
   readonly password?: string
 }
 
-/** Signs in with a name and a password, which are asked for. */
+/** Signs in with a name and a password, and asks for what is not given. */
 export async function signInByPassword(
   provider: Provider,
   { username, password }: PasswordOptions,
@@ -75,7 +78,7 @@ export async function signInAsClient(
   return await provider.tokensOf(response, oauth.processClientCredentialsResponse)
 }
 
-/** New tokens for a refresh token, which the provider may replace. Rejects with GrantRefused if it counts no more. */
+/** New tokens for a refresh token, which the provider may replace. Rejects with GrantRefused if it is not valid. */
 export async function refreshed(provider: Provider, refreshToken: string): Promise<Tokens> {
   const { server, client, authentication, requests } = provider
   const response = await oauth.refreshTokenGrantRequest(server, client, authentication, refreshToken, requests)

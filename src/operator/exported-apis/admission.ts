@@ -4,7 +4,7 @@ import { labelsInTree, matches, type LogicalCluster, type MemberCluster } from '
 
 type Clusters = Pick<Informer<LogicalCluster>, 'store'>
 
-/** False for a logical cluster that is being deleted, or that does not exist. Ready or not does not count. */
+/** Whether the member admits the logical cluster, Ready or not. False if it is being deleted or does not exist. */
 export function admitsCluster(
   member: DeepReadonly<MemberCluster> | undefined,
   cluster: string,

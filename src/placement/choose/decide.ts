@@ -1,4 +1,5 @@
-// The decision about one workload, with the rules about no single member: volumes, and kinds that run once. Pure.
+// The decision about one workload, with the rules that do not judge single members: where its volumes are, and whether
+// it may have only one copy. Pure.
 import type { Decision, Rejection } from '#placement/move/move-input.ts'
 import { volumeConsentAnnotation } from '#crds/index.ts'
 import type { Candidate } from '#placement/rules/candidate.ts'
@@ -7,7 +8,7 @@ import { choose, evict } from './choose.ts'
 import { withinRoom } from './placed-room.ts'
 import type { Target } from '#placement/rules/target.ts'
 
-/** Where the workload should run, as far as limits of its logical cluster have room. */
+/** Where the workload should run, as far as the limits of logical clusters leave room. */
 export function decide(choice: Choice): Decision {
   return withinRoom(decideFreely(choice), choice)
 }
@@ -27,8 +28,8 @@ function undecided(rejection: Rejection): Decision {
 }
 
 /**
- * The target, or the member with the volumes of the workload. A rejection if they would have to move and do not, or
- * cannot be read.
+ * The target, or the member with the volumes of the workload, or with a copy of them. A rejection if the volumes would
+ * have to move, but may not, or cannot because a member with them does not answer.
  */
 function targetWithVolumes(choice: Choice): Target | Rejection {
   const { target, volumesIn, volumesStay } = choice
@@ -49,8 +50,8 @@ function targetWithVolumes(choice: Choice): Target | Rejection {
 }
 
 /**
- * The member with a copy of the volumes, if the one with the volumes does not answer and is fenced, and the tenant agrees
- * to lose what the copy lacks; else a rejection.
+ * The target of a workload whose volumes are in a member that does not answer: the member with a copy of the volumes,
+ * if the silent member is fenced and the tenant agrees to lose what the copy lacks; else a rejection.
  */
 function withoutMember({ name, isFenced = false }: Candidate, { target, volumeCopy }: Choice): Target | Rejection {
   const where = `its volumes are in member cluster "${name}", which does not answer`
@@ -74,7 +75,10 @@ function withoutMember({ name, isFenced = false }: Candidate, { target, volumeCo
   )
 }
 
-/** Whether the workload stays in the member with its volumes. Volumes that move leave a member that is drained. */
+/**
+ * Whether the workload stays in the member with its volumes. A workload whose volumes may move leaves a member that
+ * evicts it, such as one that is drained.
+ */
 function mayStay(where: string, { target, volumesStay, candidates, demand }: Choice): boolean {
   if (target.kind !== 'best') return target.kind === 'members' && target.names.includes(where)
   const candidate = candidates.find(({ name }) => name === where)
@@ -82,8 +86,9 @@ function mayStay(where: string, { target, volumesStay, candidates, demand }: Cho
 }
 
 /**
- * A Job or pod ends where it began, whatever is asked for meanwhile: a second copy would do its work again. Undefined
- * while it is nowhere, or its member is fenced, and it has something to do.
+ * A Job or pod ends where it began, whatever is asked for meanwhile: a second copy would do its work again. After its
+ * end, it should run nowhere if it has no copy, or its member is drained. Undefined if it has not begun, or its member
+ * is fenced.
  */
 function decideStay({ current, candidates, hasEnded }: Choice): Decision['wanted'] | undefined {
   const [where] = current
@@ -93,7 +98,7 @@ function decideStay({ current, candidates, hasEnded }: Choice): Decision['wanted
   return where === undefined || isFenced ? undefined : { kind: 'members', names: [where] }
 }
 
-/** A target with one member: the copies of these kinds would not know of each other. */
+/** The target with one member only, for a workload whose copies would not know of each other. */
 function onlyOne(target: Target, current: readonly string[]): Target {
   if (target.kind !== 'members' || target.names.length < 2) return target
   const [first = ''] = target.names

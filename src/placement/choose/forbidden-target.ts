@@ -1,4 +1,4 @@
-// The check of a tenant's named members against the rules of admins. Pure.
+// Checks the members that a tenant names against the rules of admins. Pure.
 import type { DeepReadonly } from '#apimachinery/meta/index.ts'
 import type { MemberCluster } from '#crds/index.ts'
 import type { Bound, Candidate } from '#placement/rules/candidate.ts'
@@ -14,12 +14,12 @@ export interface TargetRules {
   readonly clusterLabels: Readonly<Record<string, string>> | undefined
 }
 
-/** How many members a refusal lists, because it is one line for people. */
+/** The most members that a refusal lists: it is one line for people to read. */
 const maxShown = 10
 
 /**
- * The rule that forbids a named member, and the allowed members; undefined if none is forbidden. A member
- * that does not exist may be named, as it may join later, unless a rule lists others by name.
+ * A text with the rule that forbids a named member, and the allowed members; undefined if no named member is forbidden.
+ * A member that does not exist may be named, because it may join later, unless a rule names only other members.
  */
 export function forbiddenTarget(target: Target, rules: TargetRules): string | undefined {
   if (target.kind !== 'members') return undefined

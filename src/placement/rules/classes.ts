@@ -9,7 +9,7 @@ export interface NamedClass {
   readonly name: string
 }
 
-/** Names of the classes of a member by kind; a kind that is absent is not known, and refuses nothing. */
+/** Names of the classes of a member by kind. The classes of an absent kind are not known, so none counts as missing. */
 export type ClassNames = ReadonlyMap<ClassKindName, ReadonlySet<string>>
 
 /** The first named class that the member does not have. */
@@ -34,9 +34,9 @@ interface Template {
 
 /**
  * The classes without which the pods of a workload would wait for ever. PriorityClasses are not among them: a member
- * without the named class runs the pods with its next lower priority. `claims` are those of the namespace; a claim
- * whose volume is in a member needs no class any more. A StorageClass that no member has is not among them either:
- * volumes that an admin made by hand may have its name.
+ * without the named class runs the pods with another class of its own, or with none. A StorageClass that no member has
+ * is not among them either: volumes that an admin made by hand may have its name. `claims` are those of the namespace;
+ * a claim whose volume is in a member needs no class any more.
  */
 export function namedClasses(
   workload: CachedObject,
@@ -64,7 +64,8 @@ function isOpen(claim: CachedObject, claimed: ReadonlySet<string>): boolean {
 const known = new WeakMap<object, ClassNames>()
 
 /**
- * The names of a member's classes, computed once for each version of its status. A list that was cut off is not known.
+ * The names of a member's classes, computed once for each version of its status. A kind whose list was cut off is
+ * absent.
  */
 export function classNamesOf({ status }: DeepReadonly<MemberCluster>): ClassNames {
   const { classes } = status ?? {}
@@ -80,7 +81,7 @@ export function classNamesOf({ status }: DeepReadonly<MemberCluster>): ClassName
   return names
 }
 
-/** The class of a claim, a change of which can change where its pods may run. */
+/** The StorageClass that a claim names. If it changes, the pods of the claim may have to run in another member. */
 export function storageClassOf(claim: CachedObject | undefined): string | undefined {
   return (claim as Claim | undefined)?.spec?.storageClassName
 }

@@ -46,7 +46,7 @@ async function reconcileCronJob(simulation: Simulation, cronJob: CronJob): Promi
   return next === undefined ? undefined : { requeueAfterSeconds: Math.min(3600, (next - now) / 1000 + 0.05) }
 }
 
-/** The latest time of the schedule that is over and has no Job yet. */
+/** The latest time of the schedule after `sinceMs` that has passed; undefined if there is none. */
 function latestDue(schedule: string, sinceMs: number, nowMs: number): number | undefined {
   // After a long pause, only the last hour is searched.
   let at = nextTime(schedule, Math.max(sinceMs, nowMs - 3_600_000))
@@ -62,7 +62,7 @@ function jobsOf(simulation: Simulation, { metadata }: CronJob): Job[] {
   return simulation.cache.jobs.controlledBy(metadata.uid ?? '')
 }
 
-/** Starts the Job of this time, unless another one still runs and forbids it. */
+/** Starts the Job of this time. False: another Job still runs, and the concurrencyPolicy is `Forbid`. */
 async function start(simulation: Simulation, cronJob: CronJob, dueMs: number): Promise<boolean> {
   const active = jobsOf(simulation, cronJob).filter((job) => !isFinished(job))
   if (active.length > 0 && cronJob.spec.concurrencyPolicy === 'Forbid') return false

@@ -1,4 +1,4 @@
-// Changes of nodes, and of the pods on them, as reconciles of the nodes that logical clusters show.
+// Turns changes of nodes, and of the pods on them, into reconciles of the nodes that logical clusters show.
 import { clusterInKey, keyFor, parseKey } from '#client/index.ts'
 import { memberAnnotation } from '#crds/index.ts'
 import type { Scope } from '#syncer/context/scope.ts'

@@ -1,5 +1,5 @@
-// Audit policies (audit.k8s.io/v1): checked with the rules and texts of kube-apiserver, and compiled. The first rule that
-// matches a request decides how much a log gets of it; without one the log gets nothing.
+// Audit policies (audit.k8s.io/v1): checked with the rules and texts of kube-apiserver, and compiled. The first rule
+// that matches a request decides how much a log gets of it; without a matching rule the log gets nothing.
 import { parse } from 'yaml'
 import {
   aggregateText,
@@ -82,7 +82,7 @@ function stageCauses(stages: readonly string[] = [], path: string): StatusCause[
 const isOneOf = <T extends string>(value: string, allowed: readonly T[]): value is T =>
   allowed.some((one) => one === value)
 
-/** Compiles a policy without errors. */
+/** Compiles a policy that has no errors. */
 export function compilePolicy({ omitStages = [], omitManagedFields = false, rules = [] }: AuditPolicy): CompiledPolicy {
   const compiled = rules.map((rule) => compileRule(rule, { omitStages, omitManagedFields }))
   return (attributes, user) => compiled.find(({ matches }) => matches(attributes, user))?.scope
@@ -194,7 +194,10 @@ export interface ReadPolicy {
   readonly ignored: readonly string[]
 }
 
-/** The policy in a text, YAML or JSON, as `--audit-policy-file` has it. Throws with all errors. */
+/**
+ * The policy in a text, YAML or JSON, as `--audit-policy-file` has it. Throws with all errors of form, or if there are
+ * none, with all errors of content.
+ */
 export function parsePolicy(text: string): ReadPolicy {
   const document: unknown = parse(text, { maxAliasCount: 0 })
   if (!isJsonObject(document)) throw new Error('it is no Policy of audit.k8s.io/v1')

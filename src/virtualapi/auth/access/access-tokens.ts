@@ -31,9 +31,9 @@ export interface AccessGrant {
 }
 
 export interface AccessTokens {
-  /** Signs a token. Undefined: it would be longer than servers accept headers, because of the groups of its holder. */
+  /** Signs a token. Undefined: the token would be longer than headers may be, because its holder has many groups. */
   issue(grant: AccessGrant): Promise<{ readonly token: string; readonly expiresMs: number } | undefined>
-  /** True if the text looks like a token of this kind, which no other verifier accepts. */
+  /** True if the text looks like a token of this kind. No other verifier accepts such a token. */
   isOurs(token: string): boolean
   /** The grant of a token that is valid now; undefined: signature, kind or time is invalid. */
   verify(token: string, signal: AbortSignal): Promise<AccessGrant | undefined>

@@ -18,14 +18,14 @@ export interface AuthnRequest {
 
 export interface Authentication {
   readonly user: UserInfo
-  /** For requests without a prefix: the logical cluster that the verified token is for. */
+  /** The logical cluster that the verified token or certificate is for, if the path names no logical cluster. */
   readonly cluster?: LogicalCluster
 }
 
 /**
  * Authenticates a request; undefined: the client is anonymous. Throws or rejects with 401 if there are credentials and
- * none is valid, and with 429 after too many invalid tokens. Only a token makes the caller wait: a certificate is
- * verified at once.
+ * none is valid, or if there are none and the path allows no anonymous clients, and with 429 after too many invalid
+ * tokens. Only a token makes the caller wait: a certificate is verified at once.
  */
 export interface Authenticator {
   authenticate(

@@ -14,7 +14,7 @@ export interface HeldRules {
   readonly isComplete: boolean
 }
 
-/** How long compiling roles runs before other work has a turn, milliseconds. */
+/** How long a loop over roles runs before other work gets a turn, in milliseconds. */
 const sliceMs = 5
 
 /** The rules of all roles that are granted to the user in `namespace`. */
@@ -37,7 +37,7 @@ const maxListedLength = 1024 * 1024
 /** The cost of comparing a rule with the rules listed before, in steps of the work budget. */
 const listedSteps = 10
 
-/** The rules of all these roles, each once: at most 10,000 of them, or 1 MiB of JSON. `isCut`: there may be more. */
+/** The rules of all these roles, each once, within the bounds above and the work budget. `isCut`: there may be more. */
 export async function listRules(
   roles: readonly CompiledRules[],
   { work, signal }: Pick<RbacContext, 'work' | 'signal'>,

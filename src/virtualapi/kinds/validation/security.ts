@@ -96,7 +96,7 @@ export const containerSecurity = all<Data<V1SecurityContext>, UserNamespace>(
     const said = 'cannot set `allowPrivilegeEscalation` to false and'
     const admin = capabilities?.add?.filter((name) => name === 'CAP_SYS_ADMIN').length ?? 0
     if (privileged !== true && admin === 0) return
-    // The context is printed once, because it may be long and occur in many errors.
+    // The text of the context is made once, because it may be long and occur in many errors.
     const shown = internalText('core.SecurityContext', context)
     if (privileged === true) report.invalidText('', shown, `${said} \`privileged\` to true`)
     for (let count = 0; count < admin; count++)

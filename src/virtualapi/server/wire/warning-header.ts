@@ -1,4 +1,5 @@
-// The `Warning` header of an answer, as kube-apiserver writes it: each text once, truncated if they are long.
+// The `Warning` header of an answer, as kube-apiserver writes it: each text once, and truncated if all texts together
+// are long.
 
 /** Total length in runes above which each text is truncated. */
 const mostRunes = 4 * 1024
@@ -11,8 +12,9 @@ interface Text {
 }
 
 /**
- * The value for these texts, in their order: code 299 (RFC 7234) without an agent, as the latin1 string that node:http
- * sends as UTF-8. Texts with control characters are left out. Undefined if there are no texts.
+ * The value for these texts, in their order: code 299 (RFC 7234) without an agent. Each of its characters is a byte of
+ * UTF-8, because node:http writes headers as latin1. Texts that are empty or have control characters are left out.
+ * Undefined if no text is left.
  */
 export function warningHeader(warnings: readonly string[]): string | undefined {
   if (warnings.length === 0) return undefined
