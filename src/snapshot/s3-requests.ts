@@ -171,7 +171,7 @@ export class S3Client implements AsyncDisposable {
     const { message, code = '' } = error as NodeJS.ErrnoException
     const isCertificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/.test(code)
     const advice = isCertificate
-      ? '; certificateAuthority of the store has to name the authority of its certificate'
+      ? '; certificateAuthority of the store must have the certificate of the authority that signed for the object store'
       : ''
     return new StorageError(
       'StorageUnreachable',
@@ -221,7 +221,7 @@ export class S3Client implements AsyncDisposable {
     if (['XAmzContentSHA256Mismatch', 'BadDigest', 'InvalidDigest', 'IncompleteBody'].includes(code))
       return new StorageError('WrongContent', `the object store got other bytes than kcp sent (${text})`)
     if (code === 'QuotaExceeded' || code === 'EntityTooLarge' || status === 507)
-      return new StorageError('StorageFull', `the object store takes no more (${text})`)
+      return new StorageError('StorageFull', `the object store is full, or takes no object of this size (${text})`)
     return new StorageError('StorageFailed', `the object store failed: ${text}`)
   }
 }

@@ -68,10 +68,10 @@ function withoutMember({ name, isFenced = false }: Candidate, { target, volumeCo
   const loss = `member cluster "${member}" has a copy of ${asOf}; what was written later would be lost`
   if (!isFenced)
     return reject(
-      `${loss}. To go on with it, an admin has to make sure first that nothing runs there: kcp fence ${name}`,
+      `${loss}. To use the copy, an admin first makes sure that nothing runs in member cluster "${name}" any more, then: kcp fence ${name}`,
     )
   return reject(
-    `${loss}. To go on with it: kubectl annotate persistentvolumeclaims ${claims.join(' ')} ${volumeConsentAnnotation}=${member}@${asOf}`,
+    `${loss}. To use the copy: kubectl annotate persistentvolumeclaims ${claims.join(' ')} ${volumeConsentAnnotation}=${member}@${asOf}`,
   )
 }
 

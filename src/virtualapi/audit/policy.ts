@@ -200,11 +200,11 @@ export interface ReadPolicy {
  */
 export function parsePolicy(text: string): ReadPolicy {
   const document: unknown = parse(text, { maxAliasCount: 0 })
-  if (!isJsonObject(document)) throw new Error('it is no Policy of audit.k8s.io/v1')
+  if (!isJsonObject(document)) throw new Error('the text is no Policy of audit.k8s.io/v1')
   const { apiVersion, kind } = document
   if (kind !== 'Policy' || apiVersion !== 'audit.k8s.io/v1')
     throw new Error(
-      `it must have apiVersion audit.k8s.io/v1 and kind Policy, not ${shown(apiVersion)} and ${shown(kind)}`,
+      `a policy must have apiVersion audit.k8s.io/v1 and kind Policy, not ${shown(apiVersion)} and ${shown(kind)}`,
     )
   const misfits = misfitsOf(document, policyShape)
   const ignored = misfits.filter((misfit) => misfit.startsWith('unknown field '))
