@@ -201,7 +201,7 @@ export function fillingOf({
   const { name = '', annotations = {} } = metadata
   const restored = annotations[restoringAnnotation]
   if (restored !== undefined)
-    return `a snapshot is being put back into it (${restored}); if that was broken off, run the same kcp snapshot restore again`
+    return `a snapshot is being put back into it (${restored}); if that was broken off, run the same command again`
   const note = transferOf({ metadata })
   if (note?.role === 'target')
     return `it is on its way from ${note.with}; if that was broken off, run the same kcp transfer there again`

@@ -1,5 +1,6 @@
 // Puts the objects of a snapshot into a logical cluster: another one, or the one it was taken of. A restore that was
 // broken off is run again and ends with the same objects.
+import { isDeepStrictEqual } from 'node:util'
 import { yieldEvery, sleep } from '#async/index.ts'
 import { parseApiVersion, type GroupVersionResource, type KubeObject } from '#apimachinery/meta/index.ts'
 import { parseJsonText } from '#apimachinery/json/index.ts'
@@ -32,6 +33,8 @@ export interface ObjectsToPut {
   readonly deletions?: readonly ObjectPlace[]
   /** True: an object that its kind does not allow is refused. `kind`: only one whose kind is not served. */
   readonly validate?: boolean | 'kind'
+  /** True: an object that is there already is left alone, and the answer is 409. */
+  readonly onlyNew?: boolean
   /** The run of `kcp transfer` that puts them: refused if another one has begun, or if the target is open. */
   readonly run?: string
 }
@@ -103,8 +106,13 @@ interface Index {
   readonly objects: Map<string, Indexed>
 }
 
-/** Bytes of the objects of a snapshot that are in memory at the same time. */
+/**
+ * Bytes of the objects of a snapshot that are in memory at the same time. More of a snapshot that would be read more than
+ * sixteen times, up to a bound.
+ */
 const heldBytes = 16 * 1024 * 1024
+const maxReads = 16
+const maxHeldBytes = 128 * 1024 * 1024
 
 /** A snapshot that was read to its end: whole, and ready to be put. */
 export interface SnapshotToPut {
@@ -125,8 +133,12 @@ export async function openSnapshotToPut(
   const open = typeof source === 'function' ? source : undefined
   const bytes = typeof source === 'function' ? await source() : source
   const snapshot = await readIndex(bytes, { keep: open === undefined ? Infinity : atOnce, pause })
-  const inOrder: InOrder = (kept) => bytesInOrder(kept, { open, atOnce })
-  return { manifest: snapshot.manifest, put: (options) => putSnapshot(snapshot, inOrder, options) }
+  const { manifest, objects } = snapshot
+  let bytesOfAll = 0
+  for (const { size } of objects.values()) bytesOfAll += size
+  const held = Math.max(atOnce, Math.min(maxHeldBytes, bytesOfAll / maxReads))
+  const inOrder: InOrder = (kept) => bytesInOrder(kept, { open, atOnce: held, manifest })
+  return { manifest, put: (options) => putSnapshot(snapshot, inOrder, options) }
 }
 
 /** The JSON of each of the objects, in their order. */
@@ -284,34 +296,50 @@ async function newUids(snapshot: Index, now: Present, id: string, pause: Pause):
   return uids
 }
 
+interface BytesInOrder {
+  readonly open: (() => Promise<AsyncIterable<Uint8Array>>) | undefined
+  readonly atOnce: number
+  readonly manifest: SnapshotManifest
+}
+
+const changedText = 'it was changed while it was restored'
+
 /**
  * The JSON of each object, in this order. Without memory for all, the snapshot is read once for each `atOnce` bytes of
  * them. Rejects with SnapshotError if it is not the same bytes again.
  */
 async function* bytesInOrder(
   kept: readonly Indexed[],
-  { open, atOnce }: { readonly open: (() => Promise<AsyncIterable<Uint8Array>>) | undefined; readonly atOnce: number },
+  { open, atOnce, manifest }: BytesInOrder,
 ): AsyncGenerator<[Indexed, Buffer]> {
   for (let from = 0; from < kept.length;) {
     let [to, size] = [from, 0]
     while (to < kept.length && (to === from || size + (kept[to]?.size ?? 0) <= atOnce)) size += kept[to++]?.size ?? 0
     const wanted = kept.slice(from, to)
     const missing = new Set(wanted.filter(({ bytes }) => bytes === undefined).map(({ at }) => at))
-    const found = missing.size === 0 || open === undefined ? undefined : await bytesAt(missing, await open())
+    const found = missing.size === 0 || open === undefined ? undefined : await bytesAt(missing, await open(), manifest)
     for (const one of wanted) {
       const bytes = one.bytes ?? found?.get(one.at)
-      if (bytes?.length !== one.size) throw new SnapshotError('it was changed while it was restored')
+      if (bytes?.length !== one.size) throw new SnapshotError(changedText)
       yield [one, bytes]
     }
     from = to
   }
 }
 
-async function bytesAt(numbers: ReadonlySet<number>, source: AsyncIterable<Uint8Array>): Promise<Map<number, Buffer>> {
+/** Rejects with SnapshotError if this is another snapshot: its manifest names the logical cluster and the revision. */
+async function bytesAt(
+  numbers: ReadonlySet<number>,
+  source: AsyncIterable<Uint8Array>,
+  manifest: SnapshotManifest,
+): Promise<Map<number, Buffer>> {
   const found = new Map<number, Buffer>()
   let at = 0
   for await (const item of readSnapshot(source)) {
-    if ('manifest' in item) continue
+    if ('manifest' in item) {
+      if (!isDeepStrictEqual(item.manifest, manifest)) throw new SnapshotError(changedText)
+      continue
+    }
     if (numbers.has(at)) found.set(at, item.bytes)
     at++
   }
@@ -392,17 +420,21 @@ async function putAll(
   let objects: { resource: string; object: KubeObject }[] = []
   let size = 0
   let done = 0
+  const putBatch = async (): Promise<void> => {
+    if (objects.length === 0) return
+    await put({ objects, validate })
+    done += objects.length
+    progress?.(done, kept.length)
+    ;[objects, size] = [[], 0]
+  }
   for await (const [one, json] of bytes) {
+    // A large object goes alone: with others before it, the request could be larger than requests may be.
+    if (size + json.length > batchBytes) await putBatch()
     objects.push({ resource: one.place.resource, object: prepared(one, json) })
     size += json.length
     // Definitions are served before objects of their kinds are put.
-    const isLastDefinition = one.place.resource === firstResources[0]
-    if (size >= batchBytes || objects.length >= batchObjects || isLastDefinition) {
-      await put({ objects, validate })
-      done += objects.length
-      progress?.(done, kept.length)
-      ;[objects, size] = [[], 0]
-    }
+    const isDefinition = one.place.resource === firstResources[0]
+    if (size >= batchBytes || objects.length >= batchObjects || isDefinition) await putBatch()
     await pause()
   }
   if (objects.length > 0 || deletions.length > 0) await put({ objects, validate, deletions })

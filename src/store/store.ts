@@ -102,7 +102,7 @@ export interface Waiting {
 export interface Creating extends Waiting {
   /**
    * The revision of the write is above this one. A host, whose revisions come from elsewhere, leaves it out of account, and
-   * an etcd if it is more than 500,000 revisions away.
+   * an etcd if it is more than 100,000 revisions away.
    */
   readonly above?: Revision
 }

@@ -14,6 +14,7 @@ import {
   type LogicalCluster,
 } from '#crds/index.ts'
 import {
+  batchBytes,
   decrypted,
   initialObjects,
   openSnapshotToPut,
@@ -59,7 +60,7 @@ export async function run(folder: string, flags: Flags): Promise<void> {
     transport,
     keepsIds,
     putInRoot: together(async (objects) => {
-      const body: ObjectsToPut = { objects, validate: true }
+      const body: ObjectsToPut = { objects, validate: true, onlyNew: true }
       await root.raw(snapshotPath, { method: 'POST', body, signal })
     }),
     signal,
@@ -91,22 +92,28 @@ interface Restoring {
   readonly signal: AbortSignal
 }
 
-/** A function that sends items one after the other; those that arrive while it sends go together. */
+/** A function that sends items; those that arrive while it sends go together, in requests of bounded size. */
 function together<T>(send: (items: readonly T[]) => Promise<void>): (item: T) => Promise<void> {
-  let waiting: T[] = []
-  let last: Promise<void> = Promise.resolve()
-  let next: Promise<void> | undefined
+  const waiting: { readonly item: T; readonly bytes: number; readonly sent: PromiseWithResolvers<void> }[] = []
+  let isSending = false
+  const sendAll = async (): Promise<void> => {
+    isSending = true
+    while (waiting.length > 0) {
+      let [count, bytes] = [1, waiting[0]?.bytes ?? 0]
+      while (count < waiting.length && bytes + (waiting[count]?.bytes ?? 0) <= batchBytes)
+        bytes += waiting[count++]?.bytes ?? 0
+      const batch = waiting.splice(0, count)
+      const outcome = send(batch.map(({ item }) => item))
+      await outcome.catch(() => undefined)
+      for (const { sent } of batch) sent.resolve(outcome)
+    }
+    isSending = false
+  }
   return (item) => {
-    waiting.push(item)
-    next ??= last
-      .catch(() => undefined)
-      .then(async () => {
-        const items = waiting
-        ;[waiting, next] = [[], undefined]
-        last = send(items)
-        await last
-      })
-    return next
+    const sent = Promise.withResolvers<void>()
+    waiting.push({ item, bytes: JSON.stringify(item).length, sent })
+    if (!isSending) void sendAll()
+    return sent.promise
   }
 }
 
@@ -166,11 +173,13 @@ async function restoreOne(saved: Saved, present: LogicalCluster | undefined, res
   // Nothing is made for a file that is not whole.
   const snapshot = await openSnapshotToPut(() => open(saved.file), { signal })
   const { name } = saved.object.metadata
+  if (present !== undefined) await requireSame(present, restoring)
   const uid = present?.metadata.uid ?? (await makeCluster(saved.object, restoring))
   const client = createClient(transport, { basePath: `/clusters/${name}` })
   const id = keepsIds ? idOf(saved) : clusterIdOf(uid)
   const put = async (): Promise<void> => {
-    const isNew = present === undefined && keepsIds
+    // Where a logical cluster was made anew during the backup, the objects may be those of the next one with its name.
+    const isNew = present === undefined && keepsIds && snapshot.manifest.logicalCluster.id === id
     const beginning = isNew ? { beginning: await beginningOf(client, restoring) } : {}
     await snapshot.put({ client, id, validate: false, ...beginning, signal })
   }
@@ -210,11 +219,21 @@ async function makeCluster(
   }
   // The finalizer is that of the operator, which has one write less.
   const kept = { uid, creationTimestamp, generation: 1, finalizers: [contentFinalizer] }
-  await putInRoot({
-    resource: 'logicalclusters.kcp.dev',
-    object: { ...object, metadata: { ...object.metadata, ...kept } },
+  const whole = { ...object, metadata: { ...object.metadata, ...kept } }
+  await putInRoot({ resource: 'logicalclusters.kcp.dev', object: whole }).catch((error: unknown) => {
+    if (isStatusError(error, 'AlreadyExists')) throw new ExitError(`${error.message}: ${meanwhileText}`)
+    throw error
   })
   return uid
+}
+
+const meanwhileText = 'it was made while the backup was restored; delete it, or keep it, and run the same command again'
+
+/** Rejects with ExitError if the LogicalCluster of a restore that was broken off is not the one that was there before. */
+async function requireSame({ metadata }: LogicalCluster, { installation, signal }: Restoring): Promise<void> {
+  const { name, uid } = metadata
+  const now = await installation.clusters.tryGet<LogicalCluster>(logicalClusters, { name }, { signal })
+  if (now?.metadata.uid !== uid) throw new ExitError(`logical cluster "${name}": ${meanwhileText}`)
 }
 
 /** Waits until the server knows the logical cluster. */

@@ -128,14 +128,19 @@ async function put(
   }
   let batch: { resource: string; object: KubeObject }[] = []
   let [size, sum] = [0, 0]
+  const sendBatch = async (): Promise<void> => {
+    if (batch.length === 0) return
+    await send({ objects: batch })
+    ;[batch, size] = [[], 0]
+  }
   for (const { place, object, bytes } of changed) {
+    // A large object goes alone: with others before it, the request could be larger than requests may be.
+    if (size + bytes > batchBytes) await sendBatch()
     batch.push({ resource: place.resource, object })
     size += bytes
     sum += bytes
     // Definitions are served before objects of their kinds are put.
-    if (size < batchBytes && batch.length < batchObjects && place.resource !== firstResources[0]) continue
-    await send({ objects: batch })
-    ;[batch, size] = [[], 0]
+    if (size >= batchBytes || batch.length >= batchObjects || place.resource === firstResources[0]) await sendBatch()
   }
   if (batch.length > 0 || deletions.length > 0) await send({ objects: batch, deletions })
   return sum

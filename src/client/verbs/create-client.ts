@@ -159,7 +159,8 @@ class Client implements KubeClient {
           { ...options, limit: paging.size },
           (bytes) => void (paging.bytes += bytes),
         )
-        if (paging.bytes > this.#options.maxListBytes) break
+        // What is kept of each object is for the caller to bound.
+        if (options.keep === undefined && paging.bytes > this.#options.maxListBytes) break
         return page
       } catch (error) {
         if (!isStatusError(error, 'RequestEntityTooLarge') || paging.size === 1) throw error

@@ -73,8 +73,8 @@ const deletesAtATime = 64
 const maxChanges = 100_000
 const maxChangedBytes = 64 * 1024 * 1024
 const maxWaiting = 4096
-/** How far a create raises the revision at most: some thousand writes of a few bytes take a second. */
-const maxRaised = 500_000
+/** How far a create raises the revision at most: some 3,000 writes of a few bytes take a second, and a request 60 s at most. */
+const maxRaised = 100_000
 const raisedAtATime = 256
 /** For so long a write whose outcome is not known is asked after. */
 const askAfterMs = 10_000

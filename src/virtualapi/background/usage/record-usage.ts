@@ -114,7 +114,7 @@ export class UsageRecorder {
     metrics.gauge({
       name: 'kcp_usage_uncounted_logical_clusters',
       help: 'Logical clusters whose objects are not counted yet; they are missing in kcp_usage_objects',
-      read: () => this.#unknown.size,
+      read: () => this.#uncounted(),
     })
     return metrics.counter({ name: 'kcp_usage_requests_total', help: 'Requests of users, counted every minute' })
   }
@@ -127,6 +127,13 @@ export class UsageRecorder {
       const requests = this.#rates.get(id) ?? 0
       yield { name, amounts: { objects, bytes, watches: meter.watchesOf(id), requests } }
     }
+  }
+
+  #uncounted(): number {
+    const { directory, owns } = this.#options
+    let count = 0
+    for (const { id } of directory.all()) if (owns(id) && this.#sizeOf(id) === undefined) count++
+    return count
   }
 
   #countMetered(): void {

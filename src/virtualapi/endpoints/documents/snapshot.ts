@@ -1,6 +1,13 @@
 // `/snapshot` of a logical cluster: GET gives all its objects at one revision, POST puts objects exactly as they are.
 import { groupResourceText, isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
-import { badRequest, forbidden, invalid, methodNotServed, type StatusCause } from '#apimachinery/status/index.ts'
+import {
+  alreadyExists,
+  badRequest,
+  forbidden,
+  invalid,
+  methodNotServed,
+  type StatusCause,
+} from '#apimachinery/status/index.ts'
 import { timestamp, yieldEvery } from '#async/index.ts'
 import {
   compressed,
@@ -154,7 +161,7 @@ async function putObjects(
       'only admins of the installation restore snapshots: kcp snapshot restore',
     )
   const { value } = decodeBody(await exchange.request.body(), undefined)
-  const { objects: items, deletions, validate, run } = bodyOf(value)
+  const { objects: items, deletions, validate, onlyNew, run } = bodyOf(value)
   const objects = await dependencies.watchCache.cluster(cluster.id, { signal })
   if (run !== undefined) requireReceiving(cluster, objects, run)
   await dependencies.catalog.load(objects, signal)
@@ -163,7 +170,7 @@ async function putObjects(
       requireValid(item, objects, { exchange, cluster, dependencies, kindOnly: validate === 'kind' })
   const counts = { created: 0, updated: 0, unchanged: 0, deleted: 0 }
   const put = async ({ resource, object }: Item): Promise<void> => {
-    counts[await putObject(objects, resource, object, signal)]++
+    counts[await putObject(objects, { resource, object }, { onlyNew, signal })]++
   }
   await Promise.all(items.map(put))
   for (const place of deletions) if (await deleteObject(objects, place, signal)) counts.deleted++
@@ -174,7 +181,7 @@ type Item = NonNullable<ObjectsToPut['objects']>[number]
 
 function bodyOf(value: unknown): Required<Omit<ObjectsToPut, 'run'>> & Pick<ObjectsToPut, 'run'> {
   if (!isJsonObject(value)) throw badRequest('the body must be a JSON object')
-  const { objects = [], deletions = [], validate = false, run } = value
+  const { objects = [], deletions = [], validate = false, onlyNew = false, run } = value
   if (!Array.isArray(objects) || !objects.every(isItem))
     throw badRequest(
       'objects must be a list of {resource, object}, and each object has a kind, an apiVersion, a name and a uid',
@@ -185,6 +192,7 @@ function bodyOf(value: unknown): Required<Omit<ObjectsToPut, 'run'>> & Pick<Obje
     objects: objects as unknown as readonly Item[],
     deletions: deletions as unknown as readonly ObjectPlace[],
     validate: validate === true || validate === 'kind' ? validate : false,
+    onlyNew: onlyNew === true,
     ...(typeof run === 'string' && { run }),
   }
 }
@@ -263,9 +271,8 @@ const tries = 20
 
 async function putObject(
   objects: ClusterObjects,
-  resource: string,
-  object: KubeObject,
-  signal: AbortSignal,
+  { resource, object }: Item,
+  { onlyNew, signal }: { readonly onlyNew: boolean; readonly signal: AbortSignal },
 ): Promise<'created' | 'updated' | 'unchanged'> {
   const { namespace = '', name = '', uid } = object.metadata
   const key = { resource, namespace, name }
@@ -277,6 +284,7 @@ async function putObject(
         await objects.create(key, value, { signal })
         return 'created'
       }
+      if (onlyNew) throw alreadyExists(groupResourceOf(resource), name)
       if (stampRevision(value, now.revision).equals(now.bytes)) return 'unchanged'
       if (now.facts.uid === uid) {
         await objects.update(key, value, { ifRevision: now.revision, signal })
