@@ -251,6 +251,21 @@ describe('a snapshot of a logical cluster', function () {
     }
   })
 
+  it('leaves an object alone that is there already, where only new ones are to be put', async () => {
+    const object = forged('ConfigMap', 'v1')
+    const path = `${acme.base}/api/v1/namespaces/default/configmaps`
+    const created = await acme.http.request('POST', path, {
+      body: { metadata: { name: object.metadata.name }, data: { by: 'its user' } },
+    })
+    expect(created.status, created.text).to.equal(201)
+    const body = { objects: [{ resource: 'configmaps', object }], onlyNew: true }
+    const response = await kcp.admin.http.request('POST', '/clusters/acme/snapshot', { body })
+    expect(response.status, response.text).to.equal(409)
+    const now = await acme.http.request('GET', `${path}/${object.metadata.name}`)
+    expect(now.json()).to.deep.equal(created.json())
+    await acme.http.request('DELETE', `${path}/${object.metadata.name}`)
+  })
+
   it('is encrypted for the keys of age that it is given', async () => {
     const identity = await generateIdentity()
     const key = join(folder, 'key.txt')

@@ -94,7 +94,7 @@ interface Restoring {
 
 /** A function that sends items; those that arrive while it sends go together, in requests of bounded size. */
 function together<T>(send: (items: readonly T[]) => Promise<void>): (item: T) => Promise<void> {
-  const waiting: { readonly item: T; readonly bytes: number; readonly sent: PromiseWithResolvers<void> }[] = []
+  const waiting: { readonly item: T; readonly bytes: number; readonly sent: PromiseWithResolvers<undefined> }[] = []
   let isSending = false
   const sendAll = async (): Promise<void> => {
     isSending = true
@@ -103,14 +103,14 @@ function together<T>(send: (items: readonly T[]) => Promise<void>): (item: T) =>
       while (count < waiting.length && bytes + (waiting[count]?.bytes ?? 0) <= batchBytes)
         bytes += waiting[count++]?.bytes ?? 0
       const batch = waiting.splice(0, count)
-      const outcome = send(batch.map(({ item }) => item))
+      const outcome = send(batch.map(({ item }) => item)).then(() => undefined)
       await outcome.catch(() => undefined)
       for (const { sent } of batch) sent.resolve(outcome)
     }
     isSending = false
   }
   return (item) => {
-    const sent = Promise.withResolvers<void>()
+    const sent = Promise.withResolvers<undefined>()
     waiting.push({ item, bytes: JSON.stringify(item).length, sent })
     if (!isSending) void sendAll()
     return sent.promise

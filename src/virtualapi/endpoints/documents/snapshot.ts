@@ -1,5 +1,5 @@
 // `/snapshot` of a logical cluster: GET gives all its objects at one revision, POST puts objects exactly as they are.
-import { groupResourceText, isJsonObject, type KubeObject } from '#apimachinery/meta/index.ts'
+import { groupResourceText, isJsonObject } from '#apimachinery/meta/index.ts'
 import {
   alreadyExists,
   badRequest,
