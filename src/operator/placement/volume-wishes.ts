@@ -106,6 +106,8 @@ export async function reconcileVolumeWish(
   if (to === undefined)
     return isLeaving || isWithoutStandby(key, claim, inputs) ? { requeueAfterSeconds: standbySeconds } : {}
   if (known.some(({ spec }) => spec.from === from && spec.to === to)) return {}
+  // A move from a member that is not registered would end at once, and be made again.
+  if (inputs.members.store.get(from) === undefined) return { requeueAfterSeconds: standbySeconds }
   const move = volumeMoveOf(key, claim, { from, to }, inputs)
   if (move === undefined) return {}
   await clusters.create(volumeMoves, move, { signal }).catch(tolerate('AlreadyExists'))

@@ -147,6 +147,37 @@ describe('the member in which a StatefulSet waits for a claim', () => {
       },
       expected: 'west',
     },
+    ...(['Draining', 'Forwarding', 'Terminating'] as const).map((state) => ({
+      title: `is the one that has some pods already while the old copy is ${state}`,
+      given: {
+        east: { state, start: 0, replicas: 2 },
+        west: { state: 'Serving', start: 2, replicas: 1 },
+      } as const,
+      expected: 'west',
+    })),
+    {
+      title: 'is the one that has some pods already when the old copy is gone',
+      given: { west: { state: 'Serving', start: 2, replicas: 1 } },
+      expected: 'west',
+    },
+    {
+      title: 'is the one that has some pods already when its range is lost with the old copy',
+      given: { west: { state: 'Available' } },
+      expected: 'west',
+    },
+    {
+      title: 'is still the one that takes pods while it does not answer',
+      given: { ...half, west: { state: 'Lost', start: 2, replicas: 1 } },
+      expected: 'west',
+    },
+    {
+      title: 'is none if both copies end',
+      given: { east: { state: 'Draining' }, west: { state: 'Draining', start: 2, replicas: 1 } },
+    },
+    {
+      title: 'is none that leaves itself',
+      given: { west: { state: 'Serving', wait: waits('VolumesCopied') } },
+    },
     {
       title: 'is none while it is not decided where the pods go',
       given: {
@@ -167,4 +198,10 @@ describe('the member in which a StatefulSet waits for a claim', () => {
       const set = placed(given)
       expect([awaitedIn(set, claim(name), from), takerOf(set, claim(name))]).to.deep.equal([expected, taker])
     })
+
+  it('is none for a Job that has run where the data was', () => {
+    const job = workload('Job', 'once', ['data'])
+    const annotations = { [placedOnAnnotation]: JSON.stringify({ west: { state: 'Serving' } }) }
+    expect(awaitedIn({ ...job, metadata: { ...job.metadata, annotations } }, claim('data'), 'east')).to.equal(undefined)
+  })
 })

@@ -1,6 +1,15 @@
 // The volumes of a workload: which claims it uses, and which members have their data.
 import type { DeepReadonly, KubeObject } from '#apimachinery/meta/index.ts'
-import { hasEnded, memberAnnotation, placedOn, templateOf, volumeAnnotation, type PlacedCopy } from '#crds/index.ts'
+import {
+  arrivingStates,
+  hasEnded,
+  memberAnnotation,
+  placedOn,
+  templateOf,
+  volumeAnnotation,
+  type CopyState,
+  type PlacedCopy,
+} from '#crds/index.ts'
 
 type CachedObject = DeepReadonly<KubeObject>
 
@@ -74,6 +83,10 @@ export function ordinalOfClaim(
 }
 
 const leavingGates: readonly string[] = ['SuccessorKnown', 'VolumesCopied', 'OrdinalsMoved']
+/** States of a copy that ends, or has ended. */
+const leftStates: readonly CopyState[] = ['Lost', 'Fenced', 'Draining', 'Forwarding', 'Terminating']
+/** States of a copy that runs, and stays if it does not wait to leave. */
+const stayingStates: readonly CopyState[] = [...arrivingStates, 'Serving', 'Lost']
 
 /**
  * The member in which the workload waits for the claim, whose data is in another one, by the scheduler's record;
@@ -87,12 +100,14 @@ export function awaitedIn(
   const taker = takerOf(workload, claim)
   if (taker !== undefined) return taker === from ? undefined : taker
   const placed = placedOn(workload as KubeObject)
-  const { state } = placed[from] ?? {}
-  const isLeft = isLeaving(placed[from]) || state === 'Lost' || state === 'Fenced'
+  const old = placed[from]
+  const isLeft = old === undefined || isLeaving(old) || leftStates.includes(old.state)
   const found = Object.keys(placed).filter((member) => {
     const copy = placed[member]
     if (copy === undefined || member === from) return false
-    return copy.state === 'Assumed' || (isLeft && copy.start !== undefined && !isLeaving(copy))
+    // A StatefulSet may run in both members: that it moves pod by pod can end half-way, and with it the range.
+    const isTaking = workload.kind === 'StatefulSet' && stayingStates.includes(copy.state) && !isLeaving(copy)
+    return copy.state === 'Assumed' || (isLeft && isTaking)
   })
   return found.length === 1 ? found[0] : undefined
 }
