@@ -118,10 +118,14 @@ export class Rounds implements Disposable {
     const { credentials } = state
     if (state.round !== undefined || credentials === undefined) return
     const life = childSignal(this.#signal)
+    let isEnded = false
     const round: NonNullable<MoveState['round']> = {
       mode: wish.mode,
       since: Date.now(),
-      end: () => life.abort(new DOMException('the round was ended', 'AbortError')),
+      end: () => {
+        isEnded = true
+        life.abort(new DOMException('the round was ended', 'AbortError'))
+      },
     }
     state.round = round
     const control = (role: MoverRole): MoverControl =>
@@ -147,7 +151,8 @@ export class Rounds implements Disposable {
         state.wellAt = systemClock.now()
       })
       .catch((error: unknown) => {
-        state.ended = { mode: wish.mode, error }
+        // A round that we end ourselves has not failed.
+        if (!isEnded) state.ended = { mode: wish.mode, error }
       })
       .finally(() => {
         life[Symbol.dispose]()
