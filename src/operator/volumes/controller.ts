@@ -164,7 +164,8 @@ class VolumeMoves {
       const { from, to } = move.spec
       const isLost = [from, to].some((member) => !this.#deps.isKnown(member))
       if (isLost && status.phase !== 'Binding') return await this.#abandon(move, status, signal)
-      const isSourceLost = this.#deps.isLost(from)
+      const isSourceGone = status.phase === 'Binding' && !this.#deps.isKnown(from)
+      const isSourceLost = isSourceGone || this.#deps.isLost(from)
       const context = { ...this.#deps, isSourceLost }
       parties = await partiesOf(move, this.#context, { accessOf: this.#deps.accessOf, isSourceLost, signal })
       if (parties === undefined) return { status, isOver: true }

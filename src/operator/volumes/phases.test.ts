@@ -1,7 +1,9 @@
 import { expect } from 'chai'
 import { statusError, type StatusError } from '#apimachinery/status/index.ts'
-import { Obstacle } from './parties.ts'
-import { obstacleOf } from './phases.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { memberAnnotation, volumeMoveLabel, type VolumeMoveStatus } from '#crds/index.ts'
+import { Obstacle, type VolumeParties } from './parties.ts'
+import { advance, obstacleOf, type MoveContext } from './phases.ts'
 
 describe('the obstacle in an error', () => {
   const status = (reason: string, message = 'no'): StatusError => statusError(403, reason, message)
@@ -34,4 +36,35 @@ describe('the obstacle in an error', () => {
     },
   ])
     it(title, () => expect(obstacleOf(error)).to.deep.equal(expected))
+})
+
+describe('a move whose data was compared', () => {
+  const lastRound = { completionTime: '2026-01-01T00:00:00Z', seconds: 1, changedBytes: 0 }
+  const named = (name: string, rest: object = {}): KubeObject => ({
+    ...{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name } },
+    ...rest,
+  })
+  const bound = async (
+    status: VolumeMoveStatus,
+    { isSourceLost = false, pods = [] }: { isSourceLost?: boolean; pods?: readonly KubeObject[] } = {},
+  ): Promise<VolumeMoveStatus> => {
+    const claim = named('data', { metadata: { name: 'data', uid: 'u', annotations: { [memberAnnotation]: 'east' } } })
+    const fresh = named('kcp-v-1', { metadata: { labels: { [volumeMoveLabel]: 'v-1' } }, spec: { volumeName: 'pv-1' } })
+    const spec = { from: 'east', to: 'west', way: 'Copy', claim: 'data', claimUid: 'u', namespace: 'shop' }
+    const parties = {
+      move: { metadata: { name: 'v-1' }, spec, status: { phase: 'Binding', ...status } },
+      upstream: { tryGet: () => Promise.resolve(claim) },
+      source: { client: { list: () => (isSourceLost ? Promise.reject(new Error('asked')) : { items: pods }) } },
+      target: { client: { tryGet: () => Promise.resolve(fresh) } },
+    } as unknown as VolumeParties
+    const context = { rounds: { forget: () => undefined }, isSourceLost } as unknown as MoveContext
+    return (await advance(parties, context)).status
+  }
+
+  it('goes on without the old member if that is lost', async () => {
+    const status = await bound({ lastRound, digest: 'abc' }, { isSourceLost: true })
+    expect(status).to.deep.equal({ phase: 'Binding', lastRound, digest: 'abc', lostAfter: lastRound.completionTime })
+    const { volumeName } = await bound(status, { isSourceLost: true })
+    expect(volumeName).to.equal('pv-1')
+  })
 })

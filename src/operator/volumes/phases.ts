@@ -484,13 +484,18 @@ async function refuseAttached(parties: VolumeParties, old: Claim): Promise<void>
 /** Gives the new volume to the claim: from here there is no way back but another move. */
 async function bind(
   parties: VolumeParties,
-  { rounds }: MoveContext,
+  context: MoveContext,
   status: VolumeMoveStatus,
   claim: Claim,
 ): Promise<Outcome> {
   const { move, target, signal } = parties
-  rounds.forget(move.metadata.name)
+  context.rounds.forget(move.metadata.name)
   if (memberOfClaim(claim) !== move.spec.to) {
+    // All data was compared, and nothing writes in a member that is fenced or gone: the claim arrives without it.
+    if (context.isSourceLost && status.digest !== undefined && status.lostAfter === undefined) {
+      const lostAfter = status.lastRound?.completionTime ?? timestamp(systemClock.now())
+      return { status: { ...status, lostAfter }, againSeconds: 0.05 }
+    }
     const volumeName = status.volumeName ?? (await newVolumeName(parties))
     if (status.volumeName === undefined) return { status: { ...status, volumeName }, againSeconds: 0.05 }
     await requireRoom(parties, volumeName, claim)
@@ -516,8 +521,8 @@ async function bind(
   return { status: { ...status, movedTime, phase: 'Moved', summary: movedText(status, movedTime) }, againSeconds: 1 }
 }
 
-function movedText({ bytes = 0, stoppedTime, lostAfter }: VolumeMoveStatus, movedTime: string): string {
-  if (lostAfter !== undefined)
+function movedText({ bytes = 0, stoppedTime, lostAfter, digest }: VolumeMoveStatus, movedTime: string): string {
+  if (lostAfter !== undefined && digest === undefined)
     return `goes on with the copy of ${lostAfter}; what was written later is in the old member cluster`
   const seconds = (Date.parse(movedTime) - Date.parse(stoppedTime ?? movedTime)) / 1000
   return `${bytesText(bytes)} moved in ${secondsText(seconds)} without the application`
@@ -533,8 +538,10 @@ async function finish(
   const { move, source } = parties
   const retainMs = move.spec.retainSeconds * 1000
   if (isSourceLost) return { status, againSeconds: 30 }
-  // A member that returns after its loss has data that the new volume lacks.
-  const returned = status.lostAfter === undefined ? undefined : await keep(parties, systemClock.now() + retainMs)
+  // A member that returns after its loss may have data that the new volume lacks. A claim that has come back to this
+  // member has its present volume there.
+  const isOld = status.lostAfter !== undefined && (claim === undefined || memberOfClaim(claim) !== move.spec.from)
+  const returned = isOld ? await keep(parties, systemClock.now() + retainMs) : undefined
   const untilMs = returned ?? Date.parse(status.movedTime ?? '') + retainMs
   const waitMs = untilMs - systemClock.now()
   const isEnding = move.metadata.deletionTimestamp !== undefined
