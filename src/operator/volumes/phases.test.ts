@@ -67,4 +67,17 @@ describe('a move whose data was compared', () => {
     const { volumeName } = await bound(status, { isSourceLost: true })
     expect(volumeName).to.equal('pv-1')
   })
+
+  const volumes = [{ persistentVolumeClaim: { claimName: 'data' } }]
+  const pods = [named('db-0', { spec: { volumes } })]
+
+  it('is compared again if a pod uses the old volume', async () => {
+    expect(await bound({ lastRound, digest: 'abc' }, { pods })).to.deep.equal({ phase: 'Finishing', lastRound })
+    expect(await bound({ lastRound, digest: 'abc' })).to.have.property('volumeName', 'pv-1')
+  })
+
+  it('waits if a pod uses the old volume when it is too late for that', async () => {
+    const error = await bound({ digest: 'abc', volumeName: 'pv-1' }, { pods }).catch((one: unknown) => one)
+    expect(obstacleOf(error)).to.include({ reason: 'StillAttached', againSeconds: 1 })
+  })
 })

@@ -496,6 +496,14 @@ async function bind(
       const lostAfter = status.lastRound?.completionTime ?? timestamp(systemClock.now())
       return { status: { ...status, lostAfter }, againSeconds: 0.05 }
     }
+    const users = status.lostAfter === undefined ? await usersOf(parties, move.spec.claim) : []
+    // Nothing is in the way of a new comparison yet.
+    const isComparable = status.digest !== undefined && status.volumeName === undefined
+    if (users.length > 0 && isComparable) {
+      const { digest: _d, ...rest } = status
+      return { status: { ...rest, phase: 'Finishing' }, againSeconds: 0.2 }
+    }
+    if (users.length > 0) throw usedAgain(parties, users)
     const volumeName = status.volumeName ?? (await newVolumeName(parties))
     if (status.volumeName === undefined) return { status: { ...status, volumeName }, againSeconds: 0.05 }
     await requireRoom(parties, volumeName, claim)
@@ -519,6 +527,16 @@ async function bind(
       againSeconds: 0.5,
     }
   return { status: { ...status, movedTime, phase: 'Moved', summary: movedText(status, movedTime) }, againSeconds: 1 }
+}
+
+/** A syncer that had not heard of the lock may have made a pod after the data was compared. */
+function usedAgain({ source }: VolumeParties, users: Awaited<ReturnType<typeof usersOf>>): Obstacle {
+  const names = users.map(({ metadata }) => `"${metadata.name ?? ''}"`).join(', ')
+  return new Obstacle(
+    'StillAttached',
+    `in member cluster "${source.name}", pod ${names} uses the old volume: what it writes is not in the new one`,
+    { againSeconds: 1 },
+  )
 }
 
 function movedText({ bytes = 0, stoppedTime, lostAfter, digest }: VolumeMoveStatus, movedTime: string): string {
