@@ -1,6 +1,6 @@
 // TLS between the two movers: the target connects, through an address or through a relay that control has opened.
 import { once } from 'node:events'
-import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { isIdentity, MoverError, type PartyCredentials } from '#mover/contract/index.ts'
@@ -19,12 +19,12 @@ export interface PeerOptions {
   readonly signal: AbortSignal
 }
 
-/** `IP:PORT`, with brackets around an IPv6 address. Names are not looked up: the operator knows the address. */
+/** `IP:PORT`, with brackets around an IPv6 address. Anything else than an IP would be looked up as a name. */
 export function parseAddress(text: string): { readonly host: string; readonly port: number } | undefined {
   const found = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):(\d{1,5})$/.exec(text)
   const host = found?.[1] ?? found?.[2]
   const port = Number(found?.[3])
-  return host === undefined || !(port >= 1 && port <= 65_535) ? undefined : { host, port }
+  return host === undefined || isIP(host) === 0 || !(port >= 1 && port <= 65_535) ? undefined : { host, port }
 }
 
 /** Opens a TCP connection to the source. Rejects with PeerLost. */
