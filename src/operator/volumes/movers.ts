@@ -5,6 +5,7 @@ import { tolerate } from '#apimachinery/status/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
 import { contentHash, systemNamespace, volumeMoveLabel } from '#crds/index.ts'
 import type { MoverRole, PartyCredentials } from '#mover/index.ts'
+import { directWayTo, type DirectWay } from './direct-way.ts'
 import { gvrs, Obstacle, type MemberSide, type VolumeParties } from './parties.ts'
 
 const moverPort = 8443
@@ -29,8 +30,7 @@ export type DialMover = (signal: AbortSignal) => Promise<Duplex>
 export interface Mover {
   /** Opens a connection to it, through the API of its member. */
   readonly dial: DialMover
-  /** Address and port of its pod. */
-  readonly address: string | undefined
+  readonly direct: DirectWay
 }
 
 interface PodStatus {
@@ -70,10 +70,9 @@ export async function ensureMover(parties: VolumeParties, wish: MoverWish): Prom
     throw new Obstacle('Starting', `a former mover in member cluster "${side.name}" ends`, { againSeconds: 1 })
   if (pod === undefined) await createMover(side, { ...wish, name, namespace, move: move.metadata.name }, signal)
   if (pod === undefined || !isReady(pod)) throw notReady(side, wish.role, pod)
-  const { podIP } = (pod['status'] ?? {}) as PodStatus
   return {
     dial: (life) => side.dialPod({ namespace, name, port: moverPort }, life),
-    address: podIP === undefined ? undefined : `${podIP.includes(':') ? `[${podIP}]` : podIP}:${moverPort}`,
+    direct: directWayTo(name, moverPort, pod['status']),
   }
 }
 

@@ -180,11 +180,11 @@ async function copy(
 }
 
 /** The address at which the new member reaches the mover of the old one, if their pods reach each other. */
-function directWay({ source, target }: VolumeParties, { address }: Mover): Ways['direct'] {
+function directWay({ source, target }: VolumeParties, { direct }: Mover): Ways['direct'] {
   const apart = [source, target].find(({ serviceNetwork }) => serviceNetwork !== 'Flat')
   if (apart !== undefined)
     return { whyNot: `pods of member cluster "${apart.name}" have service network "${apart.serviceNetwork}", not Flat` }
-  return address === undefined ? { whyNot: 'the pod in the old member cluster has no address' } : { address }
+  return direct
 }
 
 /** Seconds since the last round ended; infinite before the first one has. */

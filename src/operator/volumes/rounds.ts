@@ -16,13 +16,13 @@ import {
   type RoundResult,
   type Survey,
 } from '#mover/index.ts'
+import type { DirectWay } from './direct-way.ts'
 import type { DialMover, MoveCredentials } from './movers.ts'
 
 export interface Ways {
   readonly source: DialMover
   readonly target: DialMover
-  /** Address and port of the source, if the target should reach it; otherwise the reason why not. */
-  readonly direct: { readonly address: string } | { readonly whyNot: string }
+  readonly direct: DirectWay
 }
 
 export interface RoundWish {
@@ -43,8 +43,8 @@ export interface MoveState {
   readRate?: number
   /** How the movers of the present or the last round reach each other. */
   connection?: NonNullable<VolumeMoveStatus['connection']>
-  /** The address at which the target did not reach the source, and why: rounds are relayed while the source has it. */
-  unreached?: { readonly address: string; readonly message: string }
+  /** The pod of the source that the target did not reach, and why: rounds with this pod are relayed. */
+  unreached?: { readonly pod: string; readonly message: string }
   failures: number
   credentials?: MoveCredentials
   /** When the line for people was last written. */
@@ -63,7 +63,8 @@ export interface MoveState {
 
 /**
  * Runs the round from pod to pod, if it may be; resolves with the reason if it cannot be. An address that leads nowhere,
- * or to somebody else, is a reason; what fails after the movers have met is not.
+ * or to somebody else, is a reason; what fails after the movers have met is not. The member says the address, so only
+ * one address is tried for a pod.
  */
 async function tryDirect(
   state: MoveState,
@@ -71,8 +72,8 @@ async function tryDirect(
   attempt: (source: RoundOptions['source']) => Promise<RoundResult>,
 ): Promise<RoundResult | string> {
   if ('whyNot' in direct) return direct.whyNot
-  const { address } = direct
-  if (state.unreached?.address === address) return state.unreached.message
+  const { address, pod } = direct
+  if (state.unreached?.pod === pod) return state.unreached.message
   try {
     state.connection = { way: 'Direct', message: `the mover is reached at ${address}` }
     return await attempt({ address })
@@ -81,7 +82,7 @@ async function tryDirect(
     const isUnreached = error instanceof MoverError && (error.code === 'PeerLost' || error.code === 'PeerRefused')
     if (!isUnreached || phase !== 'connecting') throw error
     const message = `not direct: ${error.message}`.slice(0, 1024)
-    state.unreached = { address, message }
+    state.unreached = { pod, message }
     return message
   }
 }

@@ -69,11 +69,12 @@ describe('a round between members whose pods reach each other', () => {
 
   it('goes from pod to pod, and not through the operator', async () => {
     const address = `127.0.0.1:${ports.source}`
-    const first = await run({ address })
+    const pod = 'source'
+    const first = await run({ address, pod })
     expect(first.state.connection).to.deep.equal({ way: 'Direct', message: `the mover is reached at ${address}` })
     // The survey is asked for once.
     expect(first.dials).to.equal(1)
-    expect((await run({ address })).dials).to.equal(0)
+    expect((await run({ address, pod })).dials).to.equal(0)
   })
   it('is relayed where pods do not reach each other, and says why', async () => {
     const { state, dials } = await run({
@@ -85,17 +86,17 @@ describe('a round between members whose pods reach each other', () => {
       message: 'pods of member cluster "east" have service network "None", not Flat',
     })
   })
-  it('is relayed if nothing listens at the address, until the source has another one', async () => {
-    const address = `127.0.0.1:${await freePort()}`
-    for (let i = 0; i < 2; i++) {
-      const { state, dials } = await run({ address })
+  it('is relayed if nothing listens at the address, until the source has another pod', async () => {
+    const direct = `127.0.0.1:${ports.source}`
+    for (const address of [`127.0.0.1:${await freePort()}`, direct]) {
+      const { state, dials } = await run({ address, pod: 'lost' })
       expect(dials).to.equal(1)
       expect(state.connection?.way).to.equal('Relayed')
       expect(state.connection?.message).to.match(
         /^not direct: the source is not reached at 127.0.0.1:\d+: .*ECONNREFUSED/,
       )
     }
-    expect((await run({ address: `127.0.0.1:${ports.source}` })).state.connection?.way).to.equal('Direct')
+    expect((await run({ address: direct, pod: 'another' })).state.connection?.way).to.equal('Direct')
   })
   it('is relayed within seconds if the address takes connections and says nothing', async () => {
     const sockets = new Set<Socket>()
@@ -103,7 +104,8 @@ describe('a round between members whose pods reach each other', () => {
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     try {
-      const { state } = await run({ address: `127.0.0.1:${(server.address() as AddressInfo).port}` })
+      const address = `127.0.0.1:${(server.address() as AddressInfo).port}`
+      const { state } = await run({ address, pod: 'silent' })
       expect(state.connection?.way).to.equal('Relayed')
       expect(state.connection?.message).to.match(/^not direct: no TLS connection with the source/)
     } finally {
@@ -131,7 +133,8 @@ describe('a round between members whose pods reach each other', () => {
       server.listen(0, '127.0.0.1')
       await once(server, 'listening')
       try {
-        const { state, dials } = await run({ address: `127.0.0.1:${(server.address() as AddressInfo).port}` })
+        const address = `127.0.0.1:${(server.address() as AddressInfo).port}`
+        const { state, dials } = await run({ address, pod: title })
         expect(state.connection?.way).to.equal('Relayed')
         expect(state.connection?.message).to.match(/^not direct: /)
         expect(dials).to.equal(1)
