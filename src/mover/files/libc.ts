@@ -39,6 +39,7 @@ const calls = {
   lseek: bind('lseek', 'int64', ['int', 'int64', 'int']),
   fallocate: bind('fallocate', 'int', ['int', 'int', 'int64', 'int64']),
   syncfs: bind('syncfs', 'int', ['int']),
+  posix_fadvise: bind('posix_fadvise', 'int', ['int', 'int64', 'int64', 'int']),
   pread: bind('pread', 'int64', ['int', out, 'size_t', 'int64']),
   pwrite: bind('pwrite', 'int64', ['int', path, 'size_t', 'int64']),
 } as const
@@ -51,6 +52,7 @@ export const seekHole = 4
 const seekEnd = 2
 const punchHole = 0x02
 const keepSize = 0x01
+const dontNeed = 4
 
 export const openFlags = {
   read: 0,
@@ -320,6 +322,15 @@ export function syncFileSystem(fd: number): Promise<void> {
     }
     calls.syncfs.async(fd, settle)
   })
+}
+
+/**
+ * Drops the pages of an open file that the disk should have, so that the next read asks the disk: after a write to disk
+ * has failed, the kernel keeps the page as if it were there. Pages that were not flushed stay.
+ */
+export function dropCache(fd: number): void {
+  const errno = Number(calls.posix_fadvise(fd, 0, 0, dontNeed))
+  if (errno !== 0) throw new SystemError('fadvise', errno)
 }
 
 /** Reads until the buffer is full or the file ends; returns how many bytes. */

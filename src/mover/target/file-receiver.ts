@@ -3,7 +3,7 @@ import { ftruncateSync } from 'node:fs'
 import { asError, MoverError } from '#mover/contract/index.ts'
 import { blockGroups, contentDigest, hashBytes } from '#mover/files/content.ts'
 import type { HashPool } from '#mover/files/hash-pool.ts'
-import { closeFd, isSystemError, punchHoleAt, writeAt, type Time } from '#mover/files/libc.ts'
+import { closeFd, dropCache, isSystemError, punchHoleAt, writeAt, type Time } from '#mover/files/libc.ts'
 import { ByteReader, ByteWriter, violated } from '#mover/wire/bytes.ts'
 import { digestBytes, readTime, smallFileBytes } from '#mover/wire/entries.ts'
 import {
@@ -172,6 +172,7 @@ export class FileReceiver {
 
   async #ownDigest({ fd, size, isDevice, onBytes = () => undefined }: ComparedFile): Promise<Buffer | undefined> {
     try {
+      dropCache(fd)
       return await contentDigest(this.#options.pool, fd, size, onBytes)
     } finally {
       if (isDevice !== true) closeFd(fd)

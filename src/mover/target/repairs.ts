@@ -2,7 +2,7 @@
 // what was not is read again after it was flushed to disk.
 import { smallDigest } from '#mover/files/content.ts'
 import { FolderCache } from '#mover/files/folder-cache.ts'
-import { closeFd, isSystemError, openAt, openFlags, readLinkAt } from '#mover/files/libc.ts'
+import { closeFd, dropCache, isSystemError, openAt, openFlags, readLinkAt } from '#mover/files/libc.ts'
 import {
   isSameAttributes,
   isSameTime,
@@ -119,6 +119,7 @@ async function look(repaired: Repaired, number: number, options: Look): Promise<
     return true
   }
   try {
+    dropCache(fd)
     done(smallDigest(fd, entry.size)?.equals(entry.digest) === true ? entry.digest : undefined)
     return true
   } finally {

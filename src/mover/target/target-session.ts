@@ -10,6 +10,7 @@ import type { HashPool } from '#mover/files/hash-pool.ts'
 import {
   changeMode,
   closeFd,
+  dropCache,
   isSystemError,
   linkAt,
   makeDirectoryAt,
@@ -174,6 +175,9 @@ class TargetSession {
     const { volume } = this.#options
     // Devices have no sizes and times that tell what to copy, and in an empty volume nothing is equal.
     if (volume.kind === 'block' || !hasEntries(volume)) await this.#runPass(false)
+    // Comparisons read the disk: they drop the pages in memory, and the kernel drops only pages that were flushed.
+    this.#counts.phase = 'flushing'
+    await flush(volume)
     for (let i = 0; i < maxComparisons; i++) {
       const pass = await this.#runPass(true)
       this.#counts.phase = 'flushing'
@@ -513,6 +517,7 @@ class TargetSession {
   #readSmallFile({ folder, entry }: Placed, found: Stat) {
     const file = this.#openToRead(folder, entry.name, found)
     try {
+      dropCache(file)
       return { digest: smallDigest(file, entry.size), attributes: readAttributes({ file }).kept }
     } finally {
       closeFd(file)

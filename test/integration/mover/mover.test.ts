@@ -1,9 +1,10 @@
 // `kcp mover`: the copy of a volume between two movers, read by GNU tools.
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, mkdirSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { needsLoopDevices } from '#test/support/index.ts'
 import { startMoverPair, type MoverPair } from './mover-pair.ts'
 import { differences } from './compare-trees.ts'
 
@@ -66,6 +67,71 @@ describe('a volume copied by movers', () => {
     const result = await pair.round({ mode: 'final' })
     expect(result).to.include({ verified: true, updated: 2 })
     expect(differences(source, target)).to.deep.equal([])
+  })
+  describe('on a disk that lacks what memory has', () => {
+    // As after a failed write to disk, of which the kernel has told once: its pages have the bytes, the disk does not.
+    const mark = 'written to memory only'
+    const other = 'what the disk has still'
+    before(async function () {
+      await needsLoopDevices(this)
+    })
+    const marksIn = (image: string): number[] => {
+      const bytes = readFileSync(image)
+      const found: number[] = []
+      for (let at = bytes.indexOf(mark); at >= 0; at = bytes.indexOf(mark, at + 1)) found.push(at)
+      return found
+    }
+    const lose = (image: string, count: number): void => {
+      const places = marksIn(image)
+      expect(places).to.have.length(count)
+      const fd = openSync(image, 'r+')
+      for (const place of places) writeSync(fd, other.slice(0, mark.length), place)
+      closeSync(fd)
+    }
+    it('is compared with the disk by a final round, and repaired there', async () => {
+      const image = join(root, 'image')
+      shell(root, 'truncate -s 64M image; mkfs.ext4 -q image; mount -o loop image target')
+      try {
+        await using mounted = await startMoverPair({ source, target })
+        shell(
+          source,
+          `printf '${mark}' > small; (head -c 400000 /dev/zero; printf '${mark}') > large
+           (head -c 3000000 /dev/urandom; printf '${mark}') > huge; cp small same`,
+        )
+        await mounted.round({ mode: 'final' })
+        lose(image, 4)
+        // A file whose time differs is copied by its blocks, of which memory has all but one.
+        shell(source, 'printf x | dd of=huge bs=1 conv=notrunc status=none')
+        expect(shell(target, 'cat small; tail -c 22 huge')).to.equal(mark + mark)
+        const result = await mounted.round({ mode: 'final' })
+        expect(result.verified).to.equal(true)
+        expect(marksIn(image)).to.have.length(4)
+      } finally {
+        shell(root, 'umount target')
+      }
+      shell(root, 'mount -o loop,ro image target')
+      try {
+        expect(differences(source, target)).to.deep.equal([])
+      } finally {
+        shell(root, 'umount target')
+      }
+    })
+    it('is a device: is compared with the disk, too', async () => {
+      const image = join(root, 'image')
+      shell(root, `(head -c 3000000 /dev/urandom; printf '${mark}') > device; truncate -s 4M device image`)
+      const loop = shell(root, 'losetup --show -f image').trim()
+      try {
+        await using devices = await startMoverPair({ source: join(root, 'device'), target: loop, block: true })
+        await devices.round({ mode: 'final' })
+        lose(image, 1)
+        expect(shell(root, `tail -c +3000001 ${loop} | head -c 22`)).to.equal(mark)
+        const result = await devices.round({ mode: 'final' })
+        expect(result.verified).to.equal(true)
+        expect(marksIn(image)).to.have.length(1)
+      } finally {
+        shell(root, `losetup -d ${loop}`)
+      }
+    })
   })
   it('is repaired by a final round with changes of all kinds, with the digest of one that finds everything equal', async () => {
     shell(
