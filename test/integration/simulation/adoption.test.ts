@@ -11,7 +11,7 @@ import { isLongRun, kubectl, runKcp, waitFor, type CommandResult } from '#test/s
 import { startWidgetOperator, widget, widgetDefinition } from '#test/support/widget-operator.ts'
 import { startInstance, type KcpInstance, type Tenant } from '../kcp-instance.ts'
 
-const within = { deadlineMs: 60_000, intervalMs: 100 }
+const within = { deadlineMs: 120_000, intervalMs: 100 }
 type Pod = KubeObject & { readonly status?: { readonly phase?: string } }
 
 describe('the adoption of a running namespace', function () {
