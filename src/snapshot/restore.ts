@@ -400,6 +400,30 @@ export async function ownersFirst<T extends Owned>(objects: Iterable<T>, pause: 
 /** Bounds of one request, so that it holds up others for a few milliseconds only. */
 export const [batchBytes, batchObjects] = [128 * 1024, 100]
 
+/**
+ * Divides objects into requests. A large object goes alone: with others before it, a request could be larger than
+ * requests may be. A definition ends its request: it is served before objects of its kind are put.
+ */
+export async function* inBatches<T>(
+  objects: AsyncIterable<T> | Iterable<T>,
+  about: (object: T) => { readonly resource: string; readonly bytes: number },
+): AsyncGenerator<T[]> {
+  let [batch, size]: [T[], number] = [[], 0]
+  for await (const object of objects) {
+    const { resource, bytes } = about(object)
+    if (batch.length > 0 && size + bytes > batchBytes) {
+      yield batch
+      ;[batch, size] = [[], 0]
+    }
+    batch.push(object)
+    size += bytes
+    if (size < batchBytes && batch.length < batchObjects && resource !== firstResources[0]) continue
+    yield batch
+    ;[batch, size] = [[], 0]
+  }
+  if (batch.length > 0) yield batch
+}
+
 interface ObjectsInOrder {
   readonly kept: readonly Indexed[]
   readonly bytes: AsyncIterable<[Indexed, Buffer]>
@@ -417,27 +441,18 @@ async function putAll(
     const counts = (await client.raw(snapshotPath, { method: 'POST', body, signal })) as PutCounts
     for (const name of Object.keys(sum) as (keyof PutCounts)[]) sum[name] += counts[name]
   }
-  let objects: { resource: string; object: KubeObject }[] = []
-  let size = 0
   let done = 0
-  const putBatch = async (): Promise<void> => {
-    if (objects.length === 0) return
+  for await (const batch of inBatches(bytes, ([one, json]) => ({ ...one.place, bytes: json.length }))) {
+    const objects: { resource: string; object: KubeObject }[] = []
+    for (const [one, json] of batch) {
+      objects.push({ resource: one.place.resource, object: prepared(one, json) })
+      await pause()
+    }
     await put({ objects, validate })
     done += objects.length
     progress?.(done, kept.length)
-    ;[objects, size] = [[], 0]
   }
-  for await (const [one, json] of bytes) {
-    // A large object goes alone: with others before it, the request could be larger than requests may be.
-    if (size + json.length > batchBytes) await putBatch()
-    objects.push({ resource: one.place.resource, object: prepared(one, json) })
-    size += json.length
-    // Definitions are served before objects of their kinds are put.
-    const isDefinition = one.place.resource === firstResources[0]
-    if (size >= batchBytes || objects.length >= batchObjects || isDefinition) await putBatch()
-    await pause()
-  }
-  if (objects.length > 0 || deletions.length > 0) await put({ objects, validate, deletions })
+  if (deletions.length > 0) await put({ deletions })
   progress?.(kept.length, kept.length)
   return sum
 }

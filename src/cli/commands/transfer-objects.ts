@@ -7,9 +7,7 @@ import { parseJsonText } from '#apimachinery/json/index.ts'
 import { yieldEvery } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import {
-  batchBytes,
-  batchObjects,
-  firstResources,
+  inBatches,
   keyOf,
   ownersFirst,
   snapshotPath,
@@ -126,23 +124,12 @@ async function put(
   const send = async (body: ObjectsToPut): Promise<void> => {
     await target.raw(snapshotPath, { method: 'POST', body: { ...body, validate: 'kind', run }, signal })
   }
-  let batch: { resource: string; object: KubeObject }[] = []
-  let [size, sum] = [0, 0]
-  const sendBatch = async (): Promise<void> => {
-    if (batch.length === 0) return
-    await send({ objects: batch })
-    ;[batch, size] = [[], 0]
+  let sum = 0
+  for await (const batch of inBatches(changed, ({ place, bytes }) => ({ ...place, bytes }))) {
+    await send({ objects: batch.map(({ place: { resource }, object }) => ({ resource, object })) })
+    for (const { bytes } of batch) sum += bytes
   }
-  for (const { place, object, bytes } of changed) {
-    // A large object goes alone: with others before it, the request could be larger than requests may be.
-    if (size + bytes > batchBytes) await sendBatch()
-    batch.push({ resource: place.resource, object })
-    size += bytes
-    sum += bytes
-    // Definitions are served before objects of their kinds are put.
-    if (size >= batchBytes || batch.length >= batchObjects || place.resource === firstResources[0]) await sendBatch()
-  }
-  if (batch.length > 0 || deletions.length > 0) await send({ objects: batch, deletions })
+  if (deletions.length > 0) await send({ deletions })
   return sum
 }
 
