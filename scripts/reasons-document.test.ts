@@ -25,6 +25,7 @@ const patterns: readonly RegExp[] = [
   /\bcondition\(\s*'\w+',\s*'\w+',\s*([^,]*),/g,
   /\b(?:refuse|invalid|changed|said)\(\s*([^,]*),/g,
   /\blimited\(\s*[\w.]+,\s*([^,]*),/g,
+  /\bleftOut\(\s*\w+,\s*([^,]*),/g,
   /\bconst \w+Reason = ([^\n]*)/g,
   /\bnew Obstacle\(\s*([^,]*),/g,
   // The state of a MemberCluster is the reason of its condition Schedulable.

@@ -51,6 +51,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp snapshot create acme --recipient age1... -o acme.kcp.tar.zst.age',
     'kcp snapshot create acme -o - | ssh store "cat > acme.kcp.tar.zst"',
     'kcp snapshot create acme --store main    # a LogicalClusterSnapshot',
+    'kcp snapshot create acme --store main --volumes',
   ],
   'snapshot list': ['kcp snapshot list', 'kcp snapshot list /backup', 'kcp snapshot list s3://backups/kcp'],
   'snapshot verify': [

@@ -30,6 +30,10 @@ function createCommand(): Command {
         'make a LogicalClusterSnapshot, which the operator keeps in this SnapshotStore',
       ).conflicts(['output', 'recipient']),
     )
+    .option(
+      '--volumes',
+      'with --store: the storage of member clusters keeps snapshots of the volumes of claims, too; the data are not in the file',
+    )
     .option('--name <name>', 'with --store: the name of the LogicalClusterSnapshot (default: NAME-TIME)')
     .option('--no-wait', 'with --store: do not wait until it is complete')
     .option('--timeout <seconds>', 'with --store: how long to wait', parseCount, 600)

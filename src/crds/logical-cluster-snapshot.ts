@@ -15,10 +15,19 @@ export interface LogicalClusterSnapshot extends KubeObject {
 export const snapshotDeletionPolicies = ['Delete', 'Retain'] as const
 export type SnapshotDeletionPolicy = (typeof snapshotDeletionPolicies)[number]
 
+/**
+ * Include: beside the objects, a snapshot of the volume of each claim is taken by the storage of its member, and stays
+ * there. Exclude: the objects alone.
+ */
+export const snapshotVolumePolicies = ['Include', 'Exclude'] as const
+export type SnapshotVolumePolicy = (typeof snapshotVolumePolicies)[number]
+
 export interface LogicalClusterSnapshotSpec {
   logicalCluster: string
   /** The name of a SnapshotStore. */
   store: string
+  /** Default Exclude. */
+  volumes?: SnapshotVolumePolicy
   /** What becomes of the stored snapshot when this object is deleted. Default Delete. */
   deletionPolicy?: SnapshotDeletionPolicy
   /** Seconds after its end after which this object is deleted. Absent: never. */
@@ -47,16 +56,53 @@ export interface LogicalClusterSnapshotStatus {
   /** `s3://bucket/key`, or the path of a file of the operator. */
   location?: string
   encrypted?: boolean
-  /** How many claims of volumes it has, whose data are not in it. */
+  /** How many claims of volumes it has. */
   claims?: number
+  /** With `volumes: Include`: the volumes of claims in members. */
+  volumes?: SnapshotVolume[]
   observedGeneration?: number
   conditions?: Condition[]
 }
 
+/** Pending: a VolumeSnapshot of it may be in its member. Included: its storage keeps it. LeftOut: see the reason. */
+export const snapshotVolumeStates = ['Pending', 'Included', 'LeftOut'] as const
+export type SnapshotVolumeState = (typeof snapshotVolumeStates)[number]
+
+/** The volume of one claim. What restores rely on is this record alone, and never what a file says. */
+export interface SnapshotVolume {
+  namespace: string
+  claim: string
+  /** uid of the claim in the logical cluster. */
+  claimUid: string
+  state: SnapshotVolumeState
+  /** Why it is left out. */
+  reason?: string
+  message?: string
+  /** The member that has the volume, and the namespace of the claim there. */
+  member?: string
+  memberNamespace?: string
+  /** The VolumeSnapshot there, until its content is kept without it. */
+  name?: string
+  /** The VolumeSnapshotContent there, which has the handle. */
+  content?: string
+  driver?: string
+  handle?: string
+  /** Bytes that a new volume needs at least. */
+  bytes?: number
+  storageClass?: string
+  volumeMode?: string
+  /** RFC 3339: when the storage took it. */
+  time?: string
+}
+
+/** How many volumes a snapshot has at most. Further ones are left out, and only counted. */
+export const maxSnapshotVolumes = 500
+
 /**
- * Complete: the snapshot is whole. Failed: it never will be. Deleted: False while a deletion waits for the store.
+ * Complete: the snapshot is whole. Failed: it never will be. Deleted: False while a deletion waits for the store, for
+ * members or for restores. VolumesIncluded, with `volumes: Include`: whether the volumes of all claims are kept.
  */
-export const logicalClusterSnapshotConditions = ['Complete', 'Failed', 'Deleted'] as const
+export const logicalClusterSnapshotConditions = ['Complete', 'Failed', 'Deleted', 'VolumesIncluded'] as const
 
 export const logicalClusterSnapshots = {
   group: 'kcp.dev',
@@ -81,6 +127,7 @@ export function snapshotKeys({
 
 const count: JsonSchema = { type: 'integer', format: 'int64', minimum: 0 }
 const time: JsonSchema = { type: 'string', format: 'date-time' }
+const text: JsonSchema = { type: 'string', maxLength: 253 }
 const fixed = { 'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: 'it does not change' }] }
 
 export const logicalClusterSnapshotKind: Kind = {
@@ -114,6 +161,14 @@ export const logicalClusterSnapshotKind: Kind = {
           description: 'The name of the SnapshotStore.',
           ...fixed,
         },
+        volumes: {
+          type: 'string',
+          enum: [...snapshotVolumePolicies],
+          default: 'Exclude',
+          description:
+            'Include: the storage of member clusters takes a snapshot of the volume of each claim, and keeps it until this object is deleted. Exclude: the objects alone.',
+          ...fixed,
+        },
         deletionPolicy: {
           type: 'string',
           enum: [...snapshotDeletionPolicies],
@@ -144,7 +199,40 @@ export const logicalClusterSnapshotKind: Kind = {
         checksum: { type: 'string', maxLength: 128, description: 'sha256 of the stored snapshot.' },
         location: { type: 'string', maxLength: 4096, description: 'Where it is stored.' },
         encrypted: { type: 'boolean', description: 'Whether it is encrypted with age.' },
-        claims: { ...count, description: 'PersistentVolumeClaims in it, whose data are not in it.' },
+        claims: { ...count, description: 'PersistentVolumeClaims in it.' },
+        volumes: {
+          type: 'array',
+          description: 'With volumes Include: the volumes of claims. Their data are in the storage of members.',
+          maxItems: maxSnapshotVolumes,
+          'x-kubernetes-list-type': 'map',
+          'x-kubernetes-list-map-keys': ['claimUid'],
+          items: {
+            type: 'object',
+            required: ['namespace', 'claim', 'claimUid', 'state'],
+            properties: {
+              namespace: { ...text, description: 'The namespace of the claim in the logical cluster.' },
+              claim: { ...text, description: 'The name of the PersistentVolumeClaim.' },
+              claimUid: { ...text, description: 'The uid of the PersistentVolumeClaim.' },
+              state: {
+                type: 'string',
+                enum: [...snapshotVolumeStates],
+                description: 'Pending: it is taken. Included: the storage keeps it. LeftOut: see the reason.',
+              },
+              reason: { ...text, description: 'Why it is left out.' },
+              message: { ...text, maxLength: 2048 },
+              member: { ...text, description: 'The member cluster that has the volume.' },
+              memberNamespace: { ...text, description: 'The namespace of the claim there.' },
+              name: { ...text, description: 'The VolumeSnapshot there, which is deleted once its content is kept.' },
+              content: { ...text, description: 'The VolumeSnapshotContent there.' },
+              driver: { ...text, description: 'The CSI driver.' },
+              handle: { ...text, maxLength: 1024, description: 'What the storage calls its snapshot.' },
+              bytes: { ...count, description: 'The size that a new volume needs at least.' },
+              storageClass: { ...text, description: 'The StorageClass of the claim.' },
+              volumeMode: { ...text, description: 'Filesystem or Block.' },
+              time: { ...time, description: 'When the storage took it: after a crash it would look the same.' },
+            },
+          },
+        },
         observedGeneration: observedGenerationSchema,
         conditions: conditionsSchema(logicalClusterSnapshotConditions),
       },

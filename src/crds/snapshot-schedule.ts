@@ -3,7 +3,12 @@ import type { Condition, KubeObject, ObjectMeta } from '#apimachinery/meta/index
 import { ageColumn, conditionColumn, conditionsSchema, observedGenerationSchema, reasonColumn } from './conditions.ts'
 import type { JsonSchema, Kind } from './crd.ts'
 import { labelSelectorSchema, type LabelSelector } from './label-selector.ts'
-import { snapshotDeletionPolicies, type SnapshotDeletionPolicy } from './logical-cluster-snapshot.ts'
+import {
+  snapshotDeletionPolicies,
+  snapshotVolumePolicies,
+  type SnapshotDeletionPolicy,
+  type SnapshotVolumePolicy,
+} from './logical-cluster-snapshot.ts'
 
 export interface SnapshotSchedule extends KubeObject {
   apiVersion: 'kcp.dev/v1alpha1'
@@ -27,6 +32,8 @@ export interface SnapshotScheduleSpec {
   startingDeadlineSeconds?: number
   retention?: SnapshotRetention
   deletionPolicy?: SnapshotDeletionPolicy
+  /** Default Exclude. */
+  volumes?: SnapshotVolumePolicy
 }
 
 /** How many snapshots of each logical cluster are kept: the union of all rules. */
@@ -136,6 +143,12 @@ export const snapshotScheduleKind: Kind = {
             weekly: keep('The last one of each of so many weeks, which begin on Monday.'),
             monthly: keep('The last one of each of so many months.'),
           },
+        },
+        volumes: {
+          type: 'string',
+          enum: [...snapshotVolumePolicies],
+          default: 'Exclude',
+          description: 'Whether the storage of member clusters takes snapshots of the volumes of claims, too.',
         },
         deletionPolicy: {
           type: 'string',

@@ -52,6 +52,31 @@ export interface VolumeLock {
  * loss of a member `MEMBER@TIME`: the claim may go on there with the copy of that time.
  */
 export const volumeConsentAnnotation = 'kcp.dev/volume-consent'
+/** The value of volumeConsentAnnotation on a claim that may begin empty, instead of from a snapshot that is not there. */
+export const emptyVolumeConsent = 'empty'
+/**
+ * Written by a restore on a claim that gets its volume from a snapshot, with volumeAnnotation, until it has the volume;
+ * JSON of VolumeSource. Until then no member makes the claim, or pods that use it.
+ */
+export const volumeSourceAnnotation = 'kcp.dev/volume-source'
+/** The value of volumeSourceAnnotation: a record in the host, which has the handle. */
+export interface VolumeSource {
+  /** The name and the uid of the LogicalClusterSnapshot. */
+  readonly snapshot: string
+  readonly uid: string
+  /** uid of the claim that the snapshot was taken of. */
+  readonly claimUid: string
+}
+/** The source of the claim's volume; undefined if it has none, or does not wait for it any more. */
+export function volumeSourceOf(claim: {
+  readonly metadata: { readonly annotations?: Readonly<Record<string, string>> }
+}): VolumeSource | undefined {
+  const text = claim.metadata.annotations?.[volumeSourceAnnotation]
+  if (text === undefined) return undefined
+  const { snapshot, uid, claimUid } = parseAnnotation(claim, volumeSourceAnnotation)
+  const isWhole = typeof snapshot === 'string' && typeof uid === 'string' && typeof claimUid === 'string'
+  return isWhole ? { snapshot, uid, claimUid } : { snapshot: '', uid: '', claimUid: '' }
+}
 /** Written by a syncer on EndpointSlices whose pods can be reached from other members: the value of reachabilityOf. */
 export const reachableAnnotation = 'kcp.dev/reachable'
 /** Written by the operator on EndpointSlices of a member that is lost: it has made their endpoints not ready. */
@@ -116,6 +141,7 @@ const ownAnnotations: ReadonlySet<string> = new Set([
   volumeAnnotation,
   movedVolumeAnnotation,
   volumeLockAnnotation,
+  volumeSourceAnnotation,
   reachableAnnotation,
   memberLostAnnotation,
   heldAnnotation,
@@ -209,6 +235,10 @@ const downstreamAnnotations: ReadonlySet<string> = new Set([
 export const keptVolumeAnnotation = 'kcp.dev/kept-until'
 /** Label on all that a move of a volume makes in members, with the name of the VolumeMove. */
 export const volumeMoveLabel = 'kcp.dev/volume-move'
+/**
+ * Label of VolumeSnapshots and VolumeSnapshotContents in members that belong to a LogicalClusterSnapshot, with its uid.
+ */
+export const volumeSnapshotLabel = 'kcp.dev/volume-snapshot'
 /** The field manager of everything a syncer applies, and `managed-by` of the EndpointSlices it creates. */
 export const syncerFieldManager = 'kcp-syncer'
 /** Prefix of our annotations. Annotations with it are not copied between upstream and member. */

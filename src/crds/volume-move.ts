@@ -18,6 +18,8 @@ export interface VolumeMove extends KubeObject {
  */
 export const volumeWays = ['Copy', 'Snapshot', 'Shared', 'Replicate'] as const
 export type VolumeWay = (typeof volumeWays)[number]
+/** Restore: nothing moves; the claim gets a new volume from a snapshot that its member keeps. */
+const volumeMoveWays = [...volumeWays, 'Restore'] as const
 
 export interface VolumeMoveSpec {
   logicalCluster: string
@@ -27,7 +29,9 @@ export interface VolumeMoveSpec {
   claimUid: string
   from: string
   to: string
-  way: VolumeWay
+  way: (typeof volumeMoveWays)[number]
+  /** Of way Restore: what the new volume is made from. */
+  snapshot?: RestoredVolume
   /** StorageClass of the new volume. Absent: the class of the claim. */
   storageClass?: string
   /** Bytes per second. Absent: no limit. */
@@ -38,6 +42,16 @@ export interface VolumeMoveSpec {
   requireConsent?: boolean
   /** Of a copy that is kept up to date: seconds between two rounds. */
   everySeconds?: number
+}
+
+/** The snapshot of a volume, by the record of the operator. */
+export interface RestoredVolume {
+  /** The name of the LogicalClusterSnapshot. */
+  name: string
+  driver: string
+  handle: string
+  /** Bytes that the new volume needs at least. */
+  bytes?: number
 }
 
 /**
@@ -137,7 +151,22 @@ export const volumeMoveKind: Kind = {
         claimUid: { ...name, description: 'The uid of the PersistentVolumeClaim.' },
         from: { ...name, description: 'The member cluster that has the data.' },
         to: { ...name, description: 'The member cluster that gets the data.' },
-        way: { type: 'string', enum: [...volumeWays], description: 'How the data gets there.' },
+        way: {
+          type: 'string',
+          enum: [...volumeMoveWays],
+          description: 'How the data gets there. Restore: from a snapshot that the member cluster keeps.',
+        },
+        snapshot: {
+          type: 'object',
+          description: 'Of way Restore: what the new volume is made from.',
+          required: ['name', 'driver', 'handle'],
+          properties: {
+            name: { ...name, description: 'The name of the LogicalClusterSnapshot.' },
+            driver: { ...name, description: 'The CSI driver.' },
+            handle: { ...text, description: 'What the storage calls its snapshot.' },
+            bytes: { ...count, description: 'The size that the new volume needs at least.' },
+          },
+        },
         storageClass: { ...name, description: 'The StorageClass of the new volume. Default: that of the claim.' },
         bandwidth: { ...count, minimum: 1, description: 'Bytes per second. Default: no limit.' },
         retainSeconds: {

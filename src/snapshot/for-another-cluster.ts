@@ -1,7 +1,14 @@
 // The objects of a snapshot as they begin in another logical cluster: with uids of their own, and without what members
 // and the installation had written about those of the first one.
 import { hash } from 'node:crypto'
-import { isJsonObject, putField, type JsonObject, type KubeObject, type ObjectMeta } from '#apimachinery/meta/index.ts'
+import {
+  isJsonObject,
+  putField,
+  type DeepReadonly,
+  type JsonObject,
+  type KubeObject,
+  type ObjectMeta,
+} from '#apimachinery/meta/index.ts'
 import {
   exportedFromLabel,
   hasEnded,
@@ -10,7 +17,11 @@ import {
   isPlaceable,
   memberAnnotation,
   projectedAnnotation,
+  volumeAnnotation,
+  volumeSourceAnnotation,
   workloadKindOfObject,
+  type LogicalClusterSnapshot,
+  type VolumeSource,
 } from '#crds/index.ts'
 
 /** Why an object of a snapshot does not begin in another logical cluster. */
@@ -70,6 +81,45 @@ function ownMetadata({ resourceVersion: _, ...metadata }: ObjectMeta): ObjectMet
     ...others,
     ...(annotations.length > 0 && { annotations: Object.fromEntries(annotations) }),
     ...(finalizers.length > 0 && { finalizers }),
+  }
+}
+
+/** The volume of a claim of the snapshot, which the storage of a member keeps. */
+export interface KeptVolume {
+  readonly member: string
+  readonly source: VolumeSource
+}
+
+/** The volumes that a LogicalClusterSnapshot includes, by the uid of their claim. Its status alone is believed. */
+export function keptVolumes({ metadata, status }: DeepReadonly<LogicalClusterSnapshot>): Map<string, KeptVolume> {
+  const { name, uid = '' } = metadata
+  const volumes = (status?.volumes ?? []).flatMap(({ claimUid, member, state }): [string, KeptVolume][] =>
+    state === 'Included' && member !== undefined
+      ? [[claimUid, { member, source: { snapshot: name, uid, claimUid } }]]
+      : [],
+  )
+  return new Map(volumes)
+}
+
+/** Facts of the volume that the claim had, on claims: provisioners and schedulers read them. */
+const volumeFacts = /^(pv|volume|volume\.beta)\.kubernetes\.io\//
+
+/** The claim as it begins where its volume is restored: in the member that keeps the snapshot. */
+export function withVolume(claim: KubeObject, { member, source }: KeptVolume): KubeObject {
+  const { annotations = {}, labels = {}, ...metadata } = claim.metadata
+  const others = Object.entries(annotations).filter(([name]) => !volumeFacts.test(name))
+  const ownLabels = Object.entries(labels).filter(([name]) => name !== memberAnnotation)
+  return {
+    ...claim,
+    metadata: {
+      ...metadata,
+      ...(ownLabels.length > 0 && { labels: Object.fromEntries(ownLabels) }),
+      annotations: {
+        ...Object.fromEntries(others),
+        [volumeAnnotation]: member,
+        [volumeSourceAnnotation]: JSON.stringify(source),
+      },
+    },
   }
 }
 

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { zstdCompressSync } from 'node:zlib'
 import { generateIdentity, identityToRecipient } from 'age-encryption'
 import { decrypted, encrypted } from './encryption.ts'
-import { compressed, readSnapshot, tarOf, type SnapshotManifest, type WrittenPart } from './format.ts'
+import { compressed, readSnapshot, tarOf, withVolumes, type SnapshotManifest, type WrittenPart } from './format.ts'
 
 const about = {
   takenAt: '2026-01-02T03:04:05Z',
@@ -64,6 +64,19 @@ describe('a snapshot file', () => {
       for (let at = 0; at < plain.length; at += 777) yield plain.subarray(at, at + 777)
     }
     expect((await read(Readable.from(rest()))).lines).to.deep.equal(expected)
+  })
+
+  it('has the volumes that are written into its manifest, and fails if it was not whole before', async () => {
+    const plain = await tar()
+    const volume = { namespace: 'shop', claim: 'data', claimUid: 'u', state: 'Included', handle: 'h' } as const
+    const chunks = Array.from({ length: Math.ceil(plain.length / 777) }, (_, i) =>
+      plain.subarray(i * 777, i * 777 + 777),
+    )
+    const { manifest, lines } = await read(compressed(withVolumes(Readable.from(chunks), [volume])))
+    expect(manifest).to.deep.include({ ...about, objects: 502, volumes: [volume] })
+    expect(lines).to.deep.equal((await read(plain)).lines)
+    const cut = withVolumes(Readable.from([plain.subarray(0, plain.length / 2)]), [volume])
+    expect(await cut.toArray().catch((error: unknown) => error)).to.be.instanceOf(Error)
   })
 
   it('is refused wherever it is cut off', async () => {

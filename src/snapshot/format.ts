@@ -7,8 +7,9 @@ import type { ReadableStream as NodeReadableStream } from 'node:stream/web'
 import { createZstdCompress, createZstdDecompress, constants } from 'node:zlib'
 import { pipeline } from 'node:stream'
 import { createTarDecoder, createTarPacker } from 'modern-tar'
-import { isJsonObject } from '#apimachinery/meta/index.ts'
+import { isJsonObject, type DeepReadonly } from '#apimachinery/meta/index.ts'
 import { parseJsonText } from '#apimachinery/json/index.ts'
+import type { SnapshotVolume } from '#crds/index.ts'
 
 export const snapshotFormat = 'kcp.dev/snapshot'
 export const snapshotVersion = 1
@@ -63,6 +64,11 @@ export interface SnapshotManifest {
   readonly initial: readonly ObjectPlace[]
   /** The objects with which every logical cluster begins that were deleted in this one. */
   readonly deleted: readonly ObjectPlace[]
+  /**
+   * The volumes of claims as the installation has recorded them: for people, after the loss of that record. No restore
+   * reads them, because whoever writes a file could name the data of others.
+   */
+  readonly volumes?: readonly SnapshotVolume[]
 }
 
 /** An error in a snapshot, with a message for people. */
@@ -163,6 +169,45 @@ function* chunksOf(objects: Iterable<Uint8Array>): Generator<Uint8Array> {
   if (size > 0) yield Buffer.concat(held, size)
 }
 
+/** The archive, which is not compressed, with a manifest that names these volumes. Fails with its error if it is not whole. */
+export function withVolumes(
+  tar: AsyncIterable<Uint8Array>,
+  volumes: readonly DeepReadonly<SnapshotVolume>[],
+): Readable {
+  const { readable, controller } = createTarPacker()
+  const write = async (): Promise<void> => {
+    const entries = Readable.toWeb(Readable.from(tar, { objectMode: false })).pipeThrough(
+      createTarDecoder({ strict: true }),
+    ) as unknown as AsyncIterable<TarEntry>
+    let sums = ''
+    for await (const { header, body } of entries) {
+      const { name, size, mtime } = header
+      if (name === manifestFile || name === checksumsFile) {
+        const text = (await whole(body, { hash: createHash('sha256'), maxBytes: maxManifestBytes, name })).toString()
+        const bytes = Buffer.from(name === manifestFile ? manifestWith(text, volumes) : text.replace(manifestSum, sums))
+        if (name === manifestFile) sums = `${createHash('sha256').update(bytes).digest('hex')}  ${manifestFile}`
+        const writer = controller.add({ name, size: bytes.length, mtime, mode: 0o600 }).getWriter()
+        await writer.write(bytes)
+        await writer.close()
+        continue
+      }
+      const writer = controller.add({ name, size, mtime, mode: 0o600 }).getWriter()
+      for await (const chunk of body) await writer.write(chunk)
+      await writer.close()
+    }
+    controller.finalize()
+  }
+  write().catch((error: unknown) => controller.error(error))
+  return Readable.from(joined(readable as NodeReadableStream<Uint8Array>), { objectMode: false })
+}
+
+const manifestSum = new RegExp(`^[0-9a-f]{64} {2}${manifestFile}$`, 'm')
+
+function manifestWith(text: string, volumes: readonly DeepReadonly<SnapshotVolume>[]): string {
+  const manifest = parseJsonText(text) as object
+  return `${JSON.stringify({ ...manifest, volumes }, null, 2)}\n`
+}
+
 /** The archive compressed with zstd. An error of the archive is an error of the result. */
 export function compressed(tar: Readable): Readable {
   const zstd = createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: 3 } })
@@ -226,12 +271,14 @@ export async function withHead(
   return { head: begun.subarray(0, length), bytes: Readable.from(whole(), { objectMode: false }) }
 }
 
+interface TarEntry {
+  readonly header: { readonly name: string; readonly size: number; readonly mtime: Date }
+  readonly body: AsyncIterable<Uint8Array>
+}
+
 async function* readTar(tar: Readable): AsyncGenerator<{ manifest: SnapshotManifest } | ReadLine> {
   const decoder = createTarDecoder({ strict: true })
-  const entries = Readable.toWeb(tar).pipeThrough(decoder) as unknown as AsyncIterable<{
-    header: { name: string; type?: string }
-    body: AsyncIterable<Uint8Array>
-  }>
+  const entries = Readable.toWeb(tar).pipeThrough(decoder) as unknown as AsyncIterable<TarEntry>
   let manifest: SnapshotManifest | undefined
   const seen = new Map<string, string>()
   let sums: string | undefined

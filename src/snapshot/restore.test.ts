@@ -2,7 +2,16 @@ import { expect } from 'chai'
 import { Readable } from 'node:stream'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import type { KubeClient } from '#client/index.ts'
-import { tarOf, type WrittenPart } from './format.ts'
+import {
+  memberAnnotation,
+  volumeAnnotation,
+  volumeSourceAnnotation,
+  type LogicalClusterSnapshot,
+  type SnapshotVolume,
+  type VolumeSource,
+} from '#crds/index.ts'
+import { keptVolumes, type KeptVolume } from './for-another-cluster.ts'
+import { tarOf, withVolumes, type WrittenPart } from './format.ts'
 import { batchBytes, openSnapshotToPut, type ObjectsToPut, type SnapshotSource } from './restore.ts'
 
 const { signal } = new AbortController()
@@ -90,6 +99,79 @@ describe('a restore of a snapshot', () => {
       const error = await putAll(source, 1500).catch((reason: unknown) => reason)
       expect(String(error)).to.contain('it was changed while it was restored')
     }
+  })
+
+  describe('with claims', () => {
+    const claim = (name: string, annotations: Record<string, string> = {}): KubeObject => ({
+      ...{ kind: 'PersistentVolumeClaim', apiVersion: 'v1' },
+      metadata: { name, namespace: 'a', uid: `uid-${name}`, annotations },
+      ...{ spec: { volumeName: 'pv', storageClassName: 'fast' }, status: { phase: 'Bound' } },
+    })
+    const source = (name: string): VolumeSource => ({
+      ...{ snapshot: 'monday', uid: 'u-monday', claimUid: `uid-${name}` },
+    })
+    const put = async (claims: readonly KubeObject[], volumes?: Map<string, KeptVolume>) => {
+      const lines = claims.map((one) => Buffer.from(JSON.stringify(one)))
+      const bytes = lines.reduce((sum, { length }) => sum + length, 0)
+      const part: WrittenPart = { resource: 'persistentvolumeclaims', count: lines.length, bytes, objects: lines }
+      const forged = [{ namespace: 'a', claim: 'data', claimUid: 'uid-data', state: 'Included', handle: 'of-another' }]
+      const tarBytes = withVolumes(
+        tarOf(about, [part], () => undefined),
+        forged as SnapshotVolume[],
+      )
+      const done: KubeObject[] = []
+      const client = {
+        raw(_path: string, { body }: { body: ObjectsToPut }) {
+          done.push(...(body.objects ?? []).map(({ object: one }) => one))
+          return Promise.resolve({ created: 0, updated: 0, unchanged: 0, deleted: 0 })
+        },
+      } as unknown as KubeClient
+      const options = { client, id: 'b123456789', validate: false, beginning: { initial: [] }, signal }
+      const snapshot = await openSnapshotToPut(tarBytes, { signal })
+      const restored = await snapshot.put({ ...options, ...(volumes && { volumes }) })
+      return { restored, put: new Map(done.map((one) => [one.metadata.name, one])) }
+    }
+
+    it('gives those their volumes that the record names, also those that a member had made', async () => {
+      const facts = { 'pv.kubernetes.io/bind-completed': 'yes', 'volume.kubernetes.io/selected-node': 'n', own: 'x' }
+      const claims = [claim('data', facts), claim('made', { [memberAnnotation]: 'east' }), claim('other')]
+      const volumes = new Map(
+        ['data', 'made', 'gone'].map((name) => [`uid-${name}`, { member: 'east', source: source(name) }]),
+      )
+      const { restored, put: found } = await put(claims, volumes)
+      expect(restored).to.deep.include({ volumes: 2 })
+      for (const name of ['data', 'made']) {
+        const { metadata, ...rest } = found.get(name) as KubeObject
+        expect(metadata.annotations).to.deep.equal({
+          ...(name === 'data' && { own: 'x' }),
+          [volumeAnnotation]: 'east',
+          [volumeSourceAnnotation]: JSON.stringify(source(name)),
+        })
+        expect(rest).to.deep.include({ spec: { storageClassName: 'fast' }, status: { phase: 'Pending' } })
+      }
+      expect(found.get('other')?.metadata).to.not.have.property('annotations')
+    })
+
+    it('believes neither a manifest nor annotations of a file that name the volumes of others', async () => {
+      const stolen = { [volumeAnnotation]: 'east', [volumeSourceAnnotation]: JSON.stringify(source('victim')) }
+      const { restored, put: found } = await put([claim('data', stolen), claim('made', { [memberAnnotation]: 'east' })])
+      expect(restored.manifest.volumes).to.have.length(1)
+      expect(restored).to.deep.include({ volumes: 0 })
+      expect([...found.keys()]).to.deep.equal(['data'])
+      expect(found.get('data')?.metadata).to.not.have.property('annotations')
+    })
+
+    it('takes from a record only what its storage keeps', () => {
+      const volumes: SnapshotVolume[] = (['Included', 'LeftOut', 'Pending'] as const).map((state) => ({
+        ...{ namespace: 'a', claim: state, claimUid: `uid-${state}`, state, member: 'east' },
+      }))
+      const record: LogicalClusterSnapshot = {
+        ...{ apiVersion: 'kcp.dev/v1alpha1', kind: 'LogicalClusterSnapshot' },
+        metadata: { name: 'monday', uid: 'u-monday' },
+        ...{ spec: { logicalCluster: 'acme', store: 'main' }, status: { volumes } },
+      }
+      expect([...keptVolumes(record)]).to.deep.equal([['uid-Included', { member: 'east', source: source('Included') }]])
+    })
   })
 
   it('puts a large object in a request of its own', async () => {

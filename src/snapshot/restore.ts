@@ -10,8 +10,10 @@ import {
   forAnotherCluster,
   forSameCluster,
   leftOut,
+  withVolume,
   uidInCluster,
   whatStays,
+  type KeptVolume,
   type LeftOut,
 } from './for-another-cluster.ts'
 import {
@@ -74,6 +76,8 @@ export interface RestoreOptions {
   readonly keepsUids?: boolean
   /** What a logical cluster begins with that nobody has used yet: it is not asked then. */
   readonly beginning?: InitialObjects
+  /** The volumes from which claims of the snapshot that are not there get new ones, by the uid of the claim. */
+  readonly volumes?: ReadonlyMap<string, KeptVolume>
   /** Resources that are left alone. */
   readonly without?: readonly string[]
   /** Gets the number of objects that are put, from time to time. */
@@ -85,6 +89,8 @@ export interface Restored extends PutCounts {
   readonly manifest: SnapshotManifest
   /** How many objects of the snapshot were left out, by reason. */
   readonly leftOut: ReadonlyMap<LeftOut, number>
+  /** How many claims get volumes from snapshots. */
+  readonly volumes: number
 }
 
 /** What decides about the turn of an object of a snapshot, and its JSON if there is room for all. */
@@ -154,7 +160,7 @@ export async function restoreSnapshot(source: SnapshotSource, options: RestoreOp
 }
 
 async function putSnapshot(snapshot: Index, inOrder: InOrder, options: RestoreOptions): Promise<Restored> {
-  const { client, id, keepsUids = false, without = [], beginning, signal } = options
+  const { client, id, keepsUids = false, without = [], beginning, volumes, signal } = options
   const pause = yieldEvery(5, signal)
   const isSame = snapshot.manifest.logicalCluster.id === id
   const now =
@@ -166,6 +172,7 @@ async function putSnapshot(snapshot: Index, inOrder: InOrder, options: RestoreOp
   const kept: Indexed[] = []
   const left = new Map<LeftOut, number>()
   const untouched = new Set(snapshot.manifest.initial.map(keyOf))
+  const restored = new Map<string, KeptVolume>()
   for (const object of await ownersFirst(snapshot.objects.values(), pause)) {
     await pause()
     const key = keyOf(object.place)
@@ -173,16 +180,34 @@ async function putSnapshot(snapshot: Index, inOrder: InOrder, options: RestoreOp
     // Members know an installation by the uid of this namespace.
     const isIdentity = keepsUids && key === 'namespaces//kube-system'
     if (untouched.has(key) && now.initial.has(key) && !isIdentity) continue
-    if (object.leftOut === undefined) kept.push(object)
+    const volume = volumeFor(object, now.objects.get(key), volumes)
+    if (volume !== undefined) restored.set(key, volume)
+    if (object.leftOut === undefined || volume !== undefined) kept.push(object)
     else left.set(object.leftOut, (left.get(object.leftOut) ?? 0) + 1)
   }
   const prepared = ({ place }: Indexed, bytes: Buffer): KubeObject => {
     const object = decode(bytes)
-    return isSame ? forSameCluster(object, now.kept.get(keyOf(place))) : forAnotherCluster(object, uids)
+    const ready = isSame ? forSameCluster(object, now.kept.get(keyOf(place))) : forAnotherCluster(object, uids)
+    const volume = restored.get(keyOf(place))
+    return volume === undefined ? ready : withVolume(ready, volume)
   }
   const objects = { kept, bytes: inOrder(kept), prepared, deletions: snapshot.manifest.deleted }
   const counts = await putAll(objects, options, pause)
-  return { ...counts, manifest: snapshot.manifest, leftOut: left }
+  return { ...counts, manifest: snapshot.manifest, leftOut: left, volumes: restored.size }
+}
+
+/**
+ * The volume that the claim gets; undefined if it gets none, or has one now. A claim that a member had made is put with
+ * its volume, because the member would make it anew without.
+ */
+function volumeFor(
+  { place, uid, leftOut: why }: Indexed,
+  present: Indexed | undefined,
+  volumes: RestoreOptions['volumes'],
+): KeptVolume | undefined {
+  if (volumes === undefined || place.resource !== 'persistentvolumeclaims') return undefined
+  if (present !== undefined || (why !== undefined && why !== 'a member makes it again')) return undefined
+  return volumes.get(uid)
 }
 
 function decode(bytes: Buffer): KubeObject {

@@ -1,9 +1,13 @@
 // Applications that move with their volumes between two real members, while a tenant with stock kubectl looks on.
 import { expect } from 'chai'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import {
   itInLongRun,
   kubectl,
   needsNodes,
+  runKcp,
   shellImage,
   storageClasses,
   waitFor,
@@ -40,7 +44,10 @@ describe('applications that move with their volumes', function () {
     const { east, west } = clusters
     await storageOfLab()
     for (const member of [east, west]) await importKcp(member)
-    installation = stack.use(await installWithoutHost(clusters, ['--gateway-image', kcpImage, '--volume-moves', '1']))
+    const folder = await mkdtemp(join(tmpdir(), 'kcp-snapshots-'))
+    stack.defer(() => rm(folder, { recursive: true, force: true }))
+    const flags = ['--gateway-image', kcpImage, '--volume-moves', '1', '--snapshot-directory', folder]
+    installation = stack.use(await installWithoutHost(clusters, flags))
     for (const member of [east, west]) await installation.join(member)
     await kubectl(installation.admin, ['wait', '--for=condition=Ready', 'memberclusters', '--all', '--timeout=60s'])
     await createLogicalCluster(installation, 'acme', 'alice')
@@ -194,6 +201,65 @@ describe('applications that move with their volumes', function () {
     })
     await runs(space, 'writer', 'east')
   }
+  it('a snapshot of a logical cluster has its volumes, and another one begins with them', async () => {
+    const { admin, flags } = installation
+    const { east } = clusters
+    const kept = async (): Promise<string> =>
+      (await east.kubectl(['get', 'volumesnapshotcontents', '-l', 'kcp.dev/volume-snapshot', '-o', 'name'])).stdout
+    await begin('saved', 'east')
+    await writerWithClaim('saved', storageClasses.late)
+    await apply('saved', {
+      ...{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'unused' } },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '64Mi' } } },
+    })
+    await kubectl(admin, ['apply', '-f', '-'], {
+      input: {
+        ...{ apiVersion: 'kcp.dev/v1alpha1', kind: 'SnapshotStore', metadata: { name: 'main' } },
+        spec: { file: { path: 'main' } },
+      },
+    })
+    const created = await runKcp([
+      ...['snapshot', 'create', 'acme', '--store', 'main', '--volumes', '--name', 'monday', ...flags],
+    ])
+    expect(created.stdout).to.match(/saved\/unused: NotBound/)
+    const { status } = JSON.parse((await kubectl(admin, ['get', 'lcs', 'monday', '-o', 'json'])).stdout) as Object
+    const volumes = status?.['volumes'] as { claim: string; namespace: string; state: string; handle?: string }[]
+    const volume = volumes.find(({ claim, namespace }) => claim === 'data' && namespace === 'saved')
+    expect(volume).to.include({ state: 'Included', member: 'east' }).and.have.property('handle').that.is.a('string')
+    expect(await kept()).to.not.equal('')
+    expect((await east.kubectl(['get', 'volumesnapshots', '-n', `${id}-saved`, '-o', 'name'])).stdout).to.equal('')
+
+    // What is written later is not in the copy, and the copy does not need the first one.
+    const atMost = Number((await read('saved', 'deployment/writer', 'tail -n 2 /data/log | head -n 1')).trim())
+    await runKcp(['create', 'acme-2', '--snapshot', 'monday', ...flags])
+    const bob = await installation.tenant('acme-2', 'bob')
+    const inCopy = async (...args: string[]): Promise<string> => (await kubectl(bob, ['-n', 'saved', ...args])).stdout
+    const starts = await waitFor(
+      async () => {
+        const args = ['exec', 'deployment/writer', '--', 'cat', '/data/starts']
+        return await inCopy(...args).catch(async (error: unknown) => {
+          throw new Error(`${String(error)}\n${await inCopy('get', 'all,pvc,events', '-o', 'wide')}`)
+        })
+      },
+      { what: 'the copy to run on its volume', deadlineMs: 120_000 },
+    )
+    const [first, second, ...rest] = starts.trim().split('\n')
+    expect([first, rest]).to.deep.equal(['began at 0', []])
+    expect(Number(second?.replace('began at ', ''))).to.be.within(1, atMost)
+    const claim = JSON.parse(await inCopy('get', 'pvc', 'data', '-o', 'json')) as Object
+    expect(claim.metadata.annotations).to.include({ 'kcp.dev/volume-in': 'east' })
+    expect(claim.metadata.annotations).to.not.have.any.keys('kcp.dev/volume-source', 'kcp.dev/volume-lock')
+    await isWhole('saved', 'deployment/writer')
+    await waitFor(async () => (await moves()).every(({ spec }) => spec['way'] !== 'Restore'), {
+      what: 'the VolumeMove of the restored claim to be over',
+      deadlineMs: 30_000,
+    })
+
+    await kubectl(admin, ['delete', 'lcs', 'monday', '--timeout=60s'])
+    expect(await kept()).to.equal('')
+    expect(await inCopy('exec', 'deployment/writer', '--', 'cat', '/data/starts')).to.equal(starts)
+  })
+
   const setVolumes = (volumes: object): Promise<unknown> =>
     kubectl(installation.admin, [
       ...['patch', 'placement', 'volumes', '--type=merge', '-p', JSON.stringify({ spec: { volumes } })],

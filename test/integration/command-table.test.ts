@@ -84,7 +84,7 @@ const table: Readonly<Record<string, Row>> = {
   'snapshot create': {
     works: ['acme', '-o', '-'],
     unknown: [['nobody'], noCluster],
-    misused: [[], missing],
+    misused: [['acme', '--volumes'], /--volumes needs --store/],
     completes: clusters,
   },
   transfer: { misused: [['acme'], /required option '--to <file>' not specified/], completes: clusters },

@@ -186,6 +186,62 @@ describe('the identity of the syncer in a member', function () {
     expect(await refusal(syncer.delete(volumes, { name: 'last' }, { signal }))).to.contain('kcp deletes only volumes')
   })
 
+  it('makes contents of snapshots for its own namespace, and keeps and deletes only those of claims of tenants', async () => {
+    const contents = { group: 'snapshot.storage.k8s.io', version: 'v1', resource: 'volumesnapshotcontents' } as const
+    const definition = {
+      ...{ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition' },
+      metadata: {
+        name: 'volumesnapshotcontents.snapshot.storage.k8s.io',
+        annotations: { 'api-approved.kubernetes.io': 'unapproved, for a test' },
+      },
+      spec: {
+        ...{ group: contents.group, scope: 'Cluster' },
+        names: { kind: 'VolumeSnapshotContent', plural: contents.resource },
+        versions: [
+          {
+            ...{ name: 'v1', served: true, storage: true },
+            schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+          },
+        ],
+      },
+    }
+    await cluster.kubectl(['apply', '-f', '-'], { input: definition })
+    await cluster.kubectl(['wait', '--for=condition=Established', `crd/${definition.metadata.name}`, '--timeout=30s'])
+    const [move, kept] = ['kcp.dev/volume-move', 'kcp.dev/volume-snapshot']
+    const content = (name: string, namespace: string, label?: string): KubeObject => ({
+      ...{ apiVersion: 'snapshot.storage.k8s.io/v1', kind: 'VolumeSnapshotContent' },
+      metadata: { name, ...(label !== undefined && { labels: { [label]: 'x' } }) },
+      spec: {
+        ...{ driver: 'csi', deletionPolicy: 'Delete', source: { snapshotHandle: name } },
+        volumeSnapshotRef: { namespace, name },
+      },
+    })
+    const make = (client: KubeClient, object: KubeObject): Promise<string | undefined> =>
+      refusal(client.create(contents, object, { signal }))
+    for (const [name, space] of [
+      ['theirs', 'default'],
+      ['tenants', ours],
+    ] as const)
+      expect(await make(admin, content(name, space))).to.equal(undefined)
+    expect(await make(syncer, content('forged', 'default', move))).to.contain('only for namespace kcp-system')
+    expect(await make(syncer, content('forged', ours, kept))).to.contain('with the label kcp.dev/volume-move')
+    expect(await make(syncer, content('imported', 'kcp-system', move))).to.equal(undefined)
+    const keep = (name: string, spec: object = {}, label = kept): Promise<string | undefined> => {
+      const patch = { metadata: { labels: { [label]: 'x' } }, spec: { deletionPolicy: 'Retain', ...spec } }
+      return refusal(syncer.patch(contents, { name }, 'merge', patch, { signal }))
+    }
+    const only = 'kcp keeps only contents of snapshots of claims of logical clusters'
+    expect(await keep('theirs')).to.contain(only)
+    expect(await keep('theirs', { volumeSnapshotRef: { namespace: ours, name: 'theirs' } })).to.contain(only)
+    expect(await keep('tenants', {}, move)).to.contain(only)
+    expect(await keep('tenants', { source: { snapshotHandle: 'of-another' } })).to.contain(only)
+    const drop = (name: string): Promise<string | undefined> => refusal(syncer.delete(contents, { name }, { signal }))
+    for (const name of ['theirs', 'tenants']) expect(await drop(name)).to.contain('kcp deletes only contents')
+    expect(await keep('tenants')).to.equal(undefined)
+    expect(await keep('tenants', { deletionPolicy: 'Delete' })).to.equal(undefined)
+    for (const name of ['tenants', 'imported']) expect(await drop(name)).to.equal(undefined)
+  })
+
   it('has a token for a day, renews it, and can request none of another ServiceAccount', async () => {
     const { exp = 0, iat = 0 } = decodeJwt(token)
     expect(exp - iat).to.equal(24 * 3600)

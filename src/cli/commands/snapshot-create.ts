@@ -6,7 +6,7 @@ import { isStatusError } from '#apimachinery/status/index.ts'
 import { createClient, type KubeClient } from '#client/index.ts'
 import { logicalClusterSnapshots, snapshotStores, type LogicalClusterSnapshot } from '#crds/index.ts'
 import { PassingSnapshot, SnapshotError, type SnapshotManifest } from '#snapshot/index.ts'
-import { ExitError } from '#cli/process/exit-error.ts'
+import { ExitError, UsageError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { logicalClusterOf, nameOfLogicalCluster } from './credentials.ts'
 import type { InstallationFlags } from './flags.ts'
@@ -20,6 +20,7 @@ interface Flags extends InstallationFlags {
   readonly recipient: readonly string[]
   /** The name of a SnapshotStore. */
   readonly store?: string
+  readonly volumes?: boolean
   readonly name?: string
   readonly wait: boolean
   readonly timeout: number
@@ -28,6 +29,10 @@ interface Flags extends InstallationFlags {
 /** Runs the command. */
 export async function run(text: string, flags: Flags): Promise<void> {
   const logicalCluster = nameOfLogicalCluster(text)
+  if (flags.volumes === true && flags.store === undefined)
+    throw new UsageError(
+      '--volumes needs --store: data of volumes stay in the storage of member clusters, where a LogicalClusterSnapshot keeps them until it is deleted',
+    )
   const signal = processSignal()
   await using installation = await openInstallation(flags, signal)
   await logicalClusterOf(installation, logicalCluster, signal)
@@ -96,6 +101,7 @@ async function createObject(
   {
     logicalCluster,
     store,
+    volumes = false,
     wait,
     timeout,
     name = `${logicalCluster}-${stamp(Date.now()).toLowerCase()}`,
@@ -108,7 +114,7 @@ async function createObject(
     apiVersion: 'kcp.dev/v1alpha1',
     kind: 'LogicalClusterSnapshot',
     metadata: { name },
-    spec: { logicalCluster, store },
+    spec: { logicalCluster, store, ...(volumes && { volumes: 'Include' }) },
   }
   await clusters.create(logicalClusterSnapshots, object, { signal }).catch((error: unknown) => {
     if (isStatusError(error, 'AlreadyExists')) throw new ExitError(`LogicalClusterSnapshot "${name}" exists already`)
@@ -120,6 +126,8 @@ async function createObject(
   console.log(
     `${status.location ?? ''}: ${status.objects ?? 0} objects at revision ${status.revision ?? ''}, ${sizeText(status.bytes ?? 0)}`,
   )
+  const about = status.conditions?.find(({ type }) => type === 'VolumesIncluded')
+  if (about !== undefined) console.log(about.message)
 }
 
 const [lookMs, tellMs] = [200, 2000]

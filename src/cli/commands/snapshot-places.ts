@@ -32,6 +32,17 @@ export async function openSnapshot(
   return await decrypted(await storedBytes(text, flags, signal), keys)
 }
 
+/** The LogicalClusterSnapshot that openSnapshot reads for this text; undefined if it reads a file or an object. */
+export async function snapshotObject(
+  text: string,
+  flags: InstallationFlags,
+  signal: AbortSignal,
+): Promise<LogicalClusterSnapshot | undefined> {
+  if (isBucketUrl(text) || (await stat(text).catch(() => undefined))?.isFile() === true) return undefined
+  const name = objectNameIn(text)
+  return name === undefined ? undefined : (await findSnapshot(name, flags, signal))?.snapshot
+}
+
 /** The secret keys in the file of `--identity`; none without one. */
 export async function identitiesOf({ identity }: Pick<PlaceFlags, 'identity'>): Promise<readonly string[]> {
   return identity === undefined ? [] : identitiesIn(await textOf(identity))

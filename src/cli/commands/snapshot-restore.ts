@@ -9,14 +9,21 @@ import {
   type LogicalCluster,
   type Subject,
 } from '#crds/index.ts'
-import { readWhole, restoreSnapshot, SnapshotError, type Restored, type SnapshotManifest } from '#snapshot/index.ts'
+import {
+  keptVolumes,
+  readWhole,
+  restoreSnapshot,
+  SnapshotError,
+  type Restored,
+  type SnapshotManifest,
+} from '#snapshot/index.ts'
 import { ExitError, UsageError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { subjectOf, untilReady } from './create.ts'
 import { logicalClusterOf, nameOfLogicalCluster } from './credentials.ts'
 import { rootDirFlag, type InstallationFlags } from './flags.ts'
 import { openDirect, openInstallation, type Installation } from './installation.ts'
-import { openSnapshot } from './snapshot-places.ts'
+import { openSnapshot, snapshotObject } from './snapshot-places.ts'
 
 interface Flags extends InstallationFlags {
   readonly as?: string
@@ -128,11 +135,14 @@ async function annotate(
 async function put({ file, flags, name, installation, signal }: Restoring, uid: string): Promise<Restored> {
   await using transport = await openDirect(installation)
   const client = createClient(transport, { basePath: `/clusters/${name}` })
+  // Only the record of the installation says which data are whose; a file could name those of others.
+  const object = await snapshotObject(file, flags, signal)
   let toldAt = Date.now()
   return await restoreSnapshot(() => openSnapshot(file, flags, signal), {
     client,
     id: clusterIdOf(uid),
     validate: flags.validate,
+    ...(object !== undefined && { volumes: keptVolumes(object) }),
     progress: (done, all) => {
       if (Date.now() - toldAt < 2000) return
       toldAt = Date.now()
@@ -143,9 +153,15 @@ async function put({ file, flags, name, installation, signal }: Restoring, uid: 
 }
 
 function tell(name: string, restored: Restored, what: string): void {
-  const { manifest, created, updated, unchanged, deleted, leftOut } = restored
+  const { manifest, created, updated, unchanged, deleted, leftOut, volumes } = restored
   console.log(
     `"${name}" ${what}: ${manifest.objects} objects of ${manifest.takenAt}; ${created} created, ${updated} changed, ${unchanged} as they were, ${deleted} deleted`,
   )
   for (const [reason, count] of leftOut) console.log(`${count} left out: ${reason}`)
+  if (volumes > 0) console.log(`${volumes} claims get their volumes from snapshots in member clusters: kcp volumes`)
+  const known = (manifest.volumes ?? []).filter(({ state }) => state === 'Included').length
+  if (known > 0 && volumes === 0)
+    console.error(
+      `it names ${known} snapshots of volumes, which were not used: claims get such volumes only from the LogicalClusterSnapshot, by its name`,
+    )
 }

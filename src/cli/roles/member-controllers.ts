@@ -34,6 +34,7 @@ import {
   snapshotStoresController,
   volumeMoveController,
   volumesController,
+  VolumeSnapshots,
 } from '#operator/index.ts'
 import {
   adoptionSteps,
@@ -160,7 +161,7 @@ export function memberControllers({
     lostMembersController(),
     serviceExportsController(),
     snapshotStoresController(),
-    snapshotsController(),
+    snapshotsController({ volumes: new VolumeSnapshots({ accessOf: (member) => synced.get(member) }) }),
     snapshotSchedulesController(),
     snapshotRetentionController(),
   ]

@@ -22,6 +22,7 @@ import {
 } from '#crds/index.ts'
 import { createKeyQueue, runController, type KeyQueue, type ReconcileResult } from '#reconcile/index.ts'
 import {
+  keptVolumes,
   restoreSnapshot,
   SnapshotError,
   snapshotPath,
@@ -29,6 +30,7 @@ import {
   transferPath,
   transferSecretName,
   type Restored,
+  type RestoreOptions,
   type SnapshotSource,
   type TransferState,
 } from '#snapshot/index.ts'
@@ -91,7 +93,7 @@ async function run(
 }
 
 /** Puts the objects of a snapshot into the logical cluster. */
-type Put = (source: SnapshotSource) => Promise<Restored>
+type Put = (source: SnapshotSource, volumes?: RestoreOptions['volumes']) => Promise<Restored>
 
 interface Dependencies {
   readonly queue: KeyQueue
@@ -192,15 +194,22 @@ class LogicalClusterOperator extends ResilientOperator {
     const from = source.snapshot?.name ?? source.logicalClusterRef?.name ?? ''
     const what = source.snapshot === undefined ? `"${from}"` : `snapshot "${from}"`
     try {
-      const put: Put = (bytes) =>
-        restoreSnapshot(bytes, { client: virtual, id: clusterIdOf(uid), validate: false, signal })
+      const put: Put = (bytes, volumes) =>
+        restoreSnapshot(bytes, {
+          client: virtual,
+          id: clusterIdOf(uid),
+          validate: false,
+          ...(volumes !== undefined && { volumes }),
+          signal,
+        })
       const restored =
         source.snapshot === undefined ? await this.#copy(from, put, signal) : await this.#restore(from, put, signal)
       const { revision } = restored.manifest
       const text = source.snapshot === undefined ? `${from}@${revision}` : `snapshot ${from}@${revision}`
       const metadata = { uid, annotations: { [filledAnnotation]: text } }
       await clusters.patch(logicalClusters, { name }, 'merge', { metadata }, { signal })
-      const message = `it has ${restored.created + restored.updated + restored.unchanged} objects of ${what} at revision ${revision}`
+      const volumes = restored.volumes === 0 ? '' : `; ${restored.volumes} claims get their volumes from snapshots`
+      const message = `it has ${restored.created + restored.updated + restored.unchanged} objects of ${what} at revision ${revision}${volumes}`
       await this.#event(object, { type: 'Normal', reason: 'Filled', message }, signal)
       return { ok: true }
     } catch (error) {
@@ -224,7 +233,8 @@ class LogicalClusterOperator extends ResilientOperator {
     const store = await clusters.tryGet<SnapshotStore>(snapshotStores, { name: snapshot.spec.store }, { signal })
     if (store === undefined) throw new SnapshotError(`its SnapshotStore "${snapshot.spec.store}" does not exist`)
     const access = { clusters, ...(directory !== undefined && { directory }) }
-    return await withSnapshot(snapshot, store, access, { use: put, signal })
+    const volumes = keptVolumes(snapshot)
+    return await withSnapshot(snapshot, store, access, { use: (open) => put(open, volumes), signal })
   }
 
   /**

@@ -1,10 +1,26 @@
-// Which volumes should move where: makes a VolumeMove for each claim with data that a workload needs in another member,
+// Which volumes should move where, or be restored: makes a VolumeMove for each claim with data that a workload needs in another member,
 // and deletes it when no workload does any more. src/operator/volumes performs them.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { tolerate } from '#apimachinery/status/index.ts'
+import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { keyFor, namespaceKeyOf, parseKey, type DeepReadonly, type KubeClient } from '#client/index.ts'
-import { systemClock } from '#async/index.ts'
-import { contentHash, placedOnAnnotation, volumeMoves, type MemberCluster, type VolumeMove } from '#crds/index.ts'
+import { systemClock, timestamp } from '#async/index.ts'
+import {
+  contentHash,
+  emptyVolumeConsent,
+  logicalClusterSnapshots,
+  newEvent,
+  placedOnAnnotation,
+  volumeAnnotation,
+  volumeConsentAnnotation,
+  volumeMoves,
+  volumeSourceAnnotation,
+  volumeSourceOf,
+  type LogicalClusterSnapshot,
+  type MemberCluster,
+  type SnapshotVolume,
+  type VolumeMove,
+  type VolumeSource,
+} from '#crds/index.ts'
 import {
   awaitedIn,
   claimsWithData,
@@ -23,6 +39,7 @@ import type { PlacementInputs } from './placement-inputs.ts'
 type CachedObject = DeepReadonly<KubeObject>
 
 const claims = { group: '', version: 'v1', resource: 'persistentvolumeclaims' } as const
+const events = { group: '', version: 'v1', resource: 'events' } as const
 
 /** Puts the keys of claims that may have to move into the queue. Returns the function that ends it. */
 export function followVolumes(inputs: PlacementInputs, queue: Pick<KeyQueue, 'add'>): () => void {
@@ -83,6 +100,9 @@ export async function reconcileVolumeWish(
   const from = claim && memberOfClaim(claim)
   if (claim === undefined || from === undefined || claim.metadata.deletionTimestamp !== undefined) return {}
   if (endsWithPod(claim)) return {}
+  const source = volumeSourceOf(claim)
+  if (source !== undefined)
+    return await reconcileSource(key, claim, { source, from }, { inputs, clusters, virtual }, signal)
   const wanted = wantedIn(claim, from, inputs.workloadsInNamespace(namespaceKeyOf(key)))
   const isLeaving = wanted === undefined && isDraining(inputs.members.store.get(from), inputs)
   const evacuation = isLeaving ? evacuationOf(key, claim, from, inputs) : undefined
@@ -112,6 +132,98 @@ export async function reconcileVolumeWish(
   if (move === undefined) return {}
   await clusters.create(volumeMoves, move, { signal }).catch(tolerate('AlreadyExists'))
   return {}
+}
+
+/** Seconds between two looks at a claim whose snapshot, or the member with it, is gone. */
+const sourceSeconds = 30
+
+/**
+ * Makes the VolumeMove by which the claim gets its volume from a snapshot. Only the record in the host is believed: a
+ * restore writes its name on the claim, and the handle, driver and member come from the record.
+ */
+async function reconcileSource(
+  key: string,
+  claim: CachedObject,
+  { source, from }: { readonly source: VolumeSource; readonly from: string },
+  { inputs, clusters, virtual }: VolumeWishContext,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  const known = [...inputs.movesOfClaim(claim.metadata.uid ?? '')]
+  if (known.some(({ spec, metadata }) => spec.way === 'Restore' && metadata.deletionTimestamp === undefined)) return {}
+  const { cluster = '', namespace = '', name } = parseKey(key)
+  const upstream = virtual(`/clusters/${cluster}`)
+  const ref = { namespace, name }
+  const now = await upstream.tryGet<KubeObject>(claims, ref, { signal })
+  // Our cache may be older than a restore that has ended.
+  if (now?.metadata.uid !== claim.metadata.uid || now === undefined || volumeSourceOf(now) === undefined) return {}
+  const { resourceVersion, uid } = now.metadata
+  if (now.metadata.annotations?.[volumeConsentAnnotation] === emptyVolumeConsent) {
+    const names = [volumeSourceAnnotation, volumeAnnotation, volumeConsentAnnotation]
+    const annotations = Object.fromEntries(names.map((one) => [one, null]))
+    await upstream.patch(claims, ref, 'merge', { metadata: { uid, resourceVersion, annotations } }, { signal })
+    return {}
+  }
+  const snapshot =
+    source.snapshot === ''
+      ? undefined
+      : await clusters.tryGet<LogicalClusterSnapshot>(logicalClusterSnapshots, { name: source.snapshot }, { signal })
+  const record = recordOf(snapshot, source, from)
+  if (typeof record === 'string' || inputs.members.store.get(from) === undefined) {
+    const gone = `member cluster "${from}", whose storage has its snapshot, is not registered`
+    await tellSource(upstream, now, { namespace, message: typeof record === 'string' ? record : gone }, signal)
+    return { requeueAfterSeconds: sourceSeconds }
+  }
+  const { driver = '', handle = '', bytes, storageClass } = record
+  const move: VolumeMove = {
+    apiVersion: 'kcp.dev/v1alpha1',
+    kind: 'VolumeMove',
+    metadata: { name: `r-${contentHash([uid, source.uid, source.claimUid])}` },
+    spec: {
+      ...{ logicalCluster: cluster, namespace, claim: name, claimUid: uid ?? '', from, to: from, way: 'Restore' },
+      snapshot: { name: source.snapshot, driver, handle, ...(bytes !== undefined && { bytes }) },
+      ...(storageClass !== undefined && storageClass !== '' && { storageClass }),
+      retainSeconds: 0,
+    },
+  }
+  await clusters.create(volumeMoves, move, { signal }).catch(tolerate('AlreadyExists'))
+  return {}
+}
+
+/** What the host's record says of the volume; a text: why there is none to be restored. */
+function recordOf(
+  snapshot: LogicalClusterSnapshot | undefined,
+  source: VolumeSource,
+  from: string,
+): SnapshotVolume | string {
+  const named = `LogicalClusterSnapshot "${source.snapshot}"`
+  if (snapshot?.metadata.uid !== source.uid) return `${named} is not there any more`
+  if (snapshot.metadata.deletionTimestamp !== undefined) return `${named} is being deleted`
+  const record = snapshot.status?.volumes?.find(({ claimUid }) => claimUid === source.claimUid)
+  if (record?.state !== 'Included') return `${named} has no volume of this claim`
+  return record.member === from
+    ? record
+    : `its snapshot is in member cluster "${record.member ?? ''}", not in "${from}"`
+}
+
+/** An Event on a claim whose volume cannot be restored, once for each message. */
+async function tellSource(
+  upstream: KubeClient,
+  { metadata: { name = '', uid = '' } }: KubeObject,
+  { namespace, message }: { readonly namespace: string; readonly message: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const remedy = `to begin with an empty volume: kubectl annotate persistentvolumeclaim ${name} --namespace ${namespace} ${volumeConsentAnnotation}=${emptyVolumeConsent}`
+  const event = newEvent({
+    metadata: { namespace, name: `${name.slice(0, 200)}.${contentHash([uid, message])}` },
+    about: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name, uid },
+    ...{ type: 'Warning', reason: 'SnapshotGone', message: `${message}; ${remedy}` },
+    component: 'kcp-volumes',
+    now: timestamp(systemClock.now()),
+  })
+  // An Event is a help only; AlreadyExists: it was told before.
+  await upstream.create(events, event, { signal }).catch((error: unknown) => {
+    if (!isStatusError(error)) throw error
+  })
 }
 
 /** The member in which workloads wait for the claim; undefined if there is none, or they disagree. */

@@ -234,6 +234,7 @@ class Schedules {
       spec: {
         logicalCluster: cluster,
         store: spec.store,
+        ...(spec.volumes !== undefined && { volumes: spec.volumes }),
         ...(spec.deletionPolicy !== undefined && { deletionPolicy: spec.deletionPolicy }),
       },
     }

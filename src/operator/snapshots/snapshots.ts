@@ -1,5 +1,6 @@
 // The controller of LogicalClusterSnapshots: takes each once, and deletes what is stored with its object.
 import { systemClock, timestamp, type Clock } from '#async/index.ts'
+import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { DeepReadonly, Informer } from '#client/index.ts'
 import {
@@ -10,11 +11,13 @@ import {
   snapshotFinalizer,
   snapshotStores,
   transferOf,
+  volumeSourceOf,
   type ConditionUpdate,
   type LogicalCluster,
   type LogicalClusterSnapshot,
   type LogicalClusterSnapshotStatus,
   type SnapshotStore,
+  type SnapshotVolume,
 } from '#crds/index.ts'
 import { runLoop } from '#operator/framework/loop.ts'
 import type { OperatorContext, OperatorController } from '#operator/framework/operator-context.ts'
@@ -35,13 +38,50 @@ const [firstPauseSeconds, maxPauseSeconds] = [10, 600]
 const wholeAgainSeconds = 10
 /** Seconds until a deletion that its store has refused is tried again. */
 const deleteAgainSeconds = 30
+/** Seconds until a deletion looks again whether members have ended theirs, or restores theirs. */
+const workingSeconds = 2
+/** Seconds between two looks at the volumes of a complete snapshot: an admin of a member can delete them. */
+const volumesAgainSeconds = 3600
 /** Timers have an upper bound. */
 const maxWaitSeconds = 3600
 
+const claims = { group: '', version: 'v1', resource: 'persistentvolumeclaims' } as const
+
 type Seen = DeepReadonly<LogicalClusterSnapshot>
 
-/** Takes and deletes snapshots. */
-export function snapshotsController({ clock = systemClock }: { readonly clock?: Clock } = {}): OperatorController {
+/** What takes the volumes of claims in members, and deletes them: src/operator/volumes. */
+export interface SnapshotVolumes {
+  /** The volumes of all claims, before anything is made in a member: Pending, or LeftOut. */
+  plan(
+    snapshot: Seen,
+    context: Pick<OperatorContext, 'informers' | 'virtual'>,
+    signal: AbortSignal,
+  ): Promise<SnapshotVolume[]>
+  /** Takes those that are Pending, and resolves with all. */
+  take(snapshot: Seen, volumes: readonly SnapshotVolume[], signal: AbortSignal): Promise<SnapshotVolume[]>
+  /** Deletes what was needed only while they were taken. */
+  tidy(snapshot: Seen, volumes: readonly SnapshotVolume[], signal: AbortSignal): Promise<void>
+  /** Deletes them. Resolves with what is waited for; undefined: nothing is left. */
+  delete(
+    snapshot: Seen,
+    volumes: readonly SnapshotVolume[],
+    context: Pick<OperatorContext, 'informers'>,
+    signal: AbortSignal,
+  ): Promise<Problem | undefined>
+  /** Those that the members do not have any more. */
+  missing(volumes: readonly DeepReadonly<SnapshotVolume>[], signal: AbortSignal): Promise<SnapshotVolume[]>
+}
+
+interface Problem {
+  readonly reason: string
+  readonly message: string
+}
+
+/** Takes and deletes snapshots. Without `volumes`, snapshots have no volumes. */
+export function snapshotsController({
+  clock = systemClock,
+  volumes,
+}: { readonly clock?: Clock; readonly volumes?: SnapshotVolumes } = {}): OperatorController {
   return {
     name: 'snapshots',
     async run(context, { signal, started }) {
@@ -50,7 +90,11 @@ export function snapshotsController({ clock = systemClock }: { readonly clock?: 
       const clusters = context.informers.of<LogicalCluster>(logicalClusters)
       started()
       let again = (_name: string): void => undefined
-      const keeper = new Snapshots(context, { snapshots, stores, clusters, clock, again: (name) => again(name) })
+      const keeper = new Snapshots(context, {
+        ...{ snapshots, stores, clusters, clock },
+        ...(volumes !== undefined && { volumes }),
+        again: (name) => again(name),
+      })
       await runLoop(
         {
           name: 'snapshots',
@@ -85,6 +129,7 @@ interface Dependencies {
   readonly stores: Informer<SnapshotStore>
   readonly clusters: Informer<LogicalCluster>
   readonly clock: Clock
+  readonly volumes?: SnapshotVolumes
   readonly again: (name: string) => void
 }
 
@@ -93,6 +138,8 @@ class Snapshots {
   readonly #deps: Dependencies
   /** Logical clusters of which a snapshot is being taken, with the snapshots that wait for its end. */
   readonly #busy = new Map<string, Set<string>>()
+  /** When members were asked for the volumes of complete snapshots, in Unix milliseconds. */
+  readonly #lookedAt = new Map<string, number>()
 
   constructor(context: OperatorContext, deps: Dependencies) {
     this.#context = context
@@ -116,6 +163,7 @@ class Snapshots {
   }
 
   forget(name: string): void {
+    this.#lookedAt.delete(name)
     for (const waiting of this.#busy.values()) waiting.delete(name)
   }
 
@@ -124,14 +172,37 @@ class Snapshots {
     const { metadata, spec, status } = object
     const { name, uid = '' } = metadata
     if (metadata.finalizers?.includes(snapshotFinalizer) !== true) await this.#setFinalizer(object, true, signal)
+    const lookSeconds = await this.#lookAtVolumes(object, signal)
     const ended = Date.parse(status?.completionTime ?? '')
-    if (spec.ttlSecondsAfterFinished === undefined || Number.isNaN(ended)) return {}
+    if (spec.ttlSecondsAfterFinished === undefined || Number.isNaN(ended))
+      return lookSeconds === Infinity ? {} : { requeueAfterSeconds: lookSeconds }
     const left = ended / 1000 + spec.ttlSecondsAfterFinished - this.#deps.clock.now() / 1000
-    if (left > 0) return { requeueAfterSeconds: Math.min(left, maxWaitSeconds) }
+    if (left > 0) return { requeueAfterSeconds: Math.min(left, lookSeconds, maxWaitSeconds) }
     await this.#context.clusters
       .delete(logicalClusterSnapshots, { name }, { uid, signal })
       .catch(tolerate('NotFound', 'Conflict'))
     return {}
+  }
+
+  /** Tells of volumes that have gone from their members. Resolves with the seconds until the next look. */
+  async #lookAtVolumes(object: Seen, signal: AbortSignal): Promise<number> {
+    const { volumes: taker, clock } = this.#deps
+    const { name } = object.metadata
+    const { phase, claims: count = 0, conditions = [] } = object.status ?? {}
+    const volumes = (object.status?.volumes ?? []) as readonly SnapshotVolume[]
+    if (taker === undefined || phase !== 'Completed' || volumes.length === 0) return Infinity
+    const left = (this.#lookedAt.get(name) ?? -Infinity) / 1000 + volumesAgainSeconds - clock.now() / 1000
+    if (left > 0) return left
+    const gone = await taker.missing(volumes, signal)
+    const [update] = gone.length === 0 ? includedCondition(count, volumes) : [missingCondition(gone)]
+    const before = conditions.find(({ type }) => type === 'VolumesIncluded')
+    if (update !== undefined && (before?.reason !== update.reason || before.message !== update.message)) {
+      await this.#write(object, {}, [update], signal)
+      const { reason, message } = update
+      if (gone.length > 0) await this.#event(object, { type: 'Warning', reason, message }, signal)
+    }
+    this.#lookedAt.set(name, clock.now())
+    return volumesAgainSeconds
   }
 
   async #take(object: Seen, signal: AbortSignal): Promise<ReconcileResult> {
@@ -198,14 +269,17 @@ class Snapshots {
       if (this.#deps.clusters.store.get(logicalCluster) === undefined)
         throw new SnapshotError(`there is no LogicalCluster "${logicalCluster}"`)
       const virtual = this.#context.virtual(`/clusters/${logicalCluster}`)
-      const taken = await takeSnapshot(begun, { ...this.#access(), store, virtual, signal })
+      // Volumes first: the objects of the snapshot then know all claims that it has volumes of.
+      const ready = await this.#takeVolumes(begun, signal)
+      const taken = await takeSnapshot(ready, { ...this.#access(), store, virtual, signal })
       const { objects, revision, location, claims } = taken
-      const without = claims === 0 ? '' : `; the data of its ${claims} PersistentVolumeClaims are not in it`
+      const { volumes } = ready.status ?? {}
+      const without = claims === 0 ? '' : `; ${volumesText(claims, volumes)}`
       const message = `${objects} objects at revision ${revision} are in ${location}${without}`
       await this.#write(
-        begun,
+        ready,
         { ...taken, phase: 'Completed', completionTime: this.#now() },
-        [{ type: 'Complete', status: 'True', reason: 'Completed', message }],
+        [{ type: 'Complete', status: 'True', reason: 'Completed', message }, ...includedCondition(claims, volumes)],
         signal,
       )
       await this.#event(begun, { type: 'Normal', reason: 'Completed', message }, signal)
@@ -216,6 +290,27 @@ class Snapshots {
       if (isStatusError(error, 'Conflict') || (isStatusError(error, 'NotFound') && !this.#isThere(begun))) throw error
       return await this.#failed(begun, error, attempts, signal)
     }
+  }
+
+  /**
+   * Takes the volumes, once for all attempts. What is going to be made in members is written down before, so that no
+   * crash leaves anything there that nobody knows of.
+   */
+  async #takeVolumes(object: LogicalClusterSnapshot, signal: AbortSignal): Promise<LogicalClusterSnapshot> {
+    const { volumes: taker } = this.#deps
+    if (object.spec.volumes !== 'Include' || taker === undefined) return object
+    let now = object
+    let volumes = now.status?.volumes
+    if (volumes === undefined) {
+      volumes = await taker.plan(now, this.#context, signal)
+      now = await this.#write(now, { volumes }, [], signal)
+    }
+    if (volumes.some(({ state }) => state === 'Pending')) {
+      volumes = await taker.take(now, volumes, signal)
+      now = await this.#write(now, { volumes }, [], signal)
+    }
+    await taker.tidy(now, volumes, signal)
+    return now
   }
 
   async #failed(object: Seen, error: unknown, attempts: number, signal: AbortSignal): Promise<ReconcileResult> {
@@ -265,23 +360,44 @@ class Snapshots {
     const { metadata, spec, status } = object
     if (metadata.finalizers?.includes(snapshotFinalizer) !== true) return {}
     if (spec.deletionPolicy !== 'Retain' && (status?.attempts ?? 0) > 0) {
-      const problem = await this.#deleteStored(object, signal)
+      const problem = (await this.#deleteVolumes(object, signal)) ?? (await this.#deleteStored(object, signal))
       if (problem !== undefined) {
-        const advice = `${problem.message}; spec.deletionPolicy: Retain leaves it there and lets this object go`
+        const isWorking = problem.reason === 'DeletingVolumes' || problem.reason === 'InUse'
+        const advice = isWorking
+          ? problem.message
+          : `${problem.message}; spec.deletionPolicy: Retain leaves it there and lets this object go`
         const isTold = status?.conditions?.some((one) => one.type === 'Deleted' && one.message === advice) === true
         if (!isTold) {
           const { reason } = problem
           await this.#write(object, {}, [{ type: 'Deleted', status: 'False', reason, message: advice }], signal)
-          await this.#event(object, { type: 'Warning', reason, message: advice }, signal)
+          if (!isWorking) await this.#event(object, { type: 'Warning', reason, message: advice }, signal)
         }
-        return { requeueAfterSeconds: deleteAgainSeconds }
+        return { requeueAfterSeconds: isWorking ? workingSeconds : deleteAgainSeconds }
       }
     }
     await this.#setFinalizer(object, false, signal)
     return {}
   }
 
-  async #deleteStored(object: Seen, signal: AbortSignal): Promise<{ reason: string; message: string } | undefined> {
+  /** Deletes the volumes in members, once no restore needs them. */
+  async #deleteVolumes(object: Seen, signal: AbortSignal): Promise<Problem | undefined> {
+    const { volumes: taker, clusters } = this.#deps
+    const volumes = (object.status?.volumes ?? []) as readonly SnapshotVolume[]
+    if (taker === undefined || volumes.length === 0) return undefined
+    const { name, uid } = object.metadata
+    const filling = clusters.store
+      .list()
+      .find((one) => one.spec?.source?.snapshot?.name === name && fillingOf(one) !== undefined)
+    if (filling !== undefined)
+      return { reason: 'InUse', message: `"${filling.metadata.name}" is being filled from its objects and volumes` }
+    const all = this.#context.virtual('/clusters/*')
+    const { items } = await all.list<KubeObject>(claims, { metadataOnly: true, signal })
+    const users = items.filter((claim) => volumeSourceOf(claim)?.uid === uid).length
+    if (users > 0) return { reason: 'InUse', message: `${users} claims get their volumes from it` }
+    return await taker.delete(object, volumes, this.#context, signal)
+  }
+
+  async #deleteStored(object: Seen, signal: AbortSignal): Promise<Problem | undefined> {
     const store = this.#deps.stores.store.get(object.spec.store)
     if (store === undefined)
       return { reason: 'StoreMissing', message: `there is no SnapshotStore "${object.spec.store}" to delete it from` }
@@ -369,6 +485,43 @@ class Snapshots {
   #now(): string {
     return timestamp(this.#deps.clock.now())
   }
+}
+
+/** What the snapshot has of the data of its claims. */
+function volumesText(claims: number, volumes: readonly SnapshotVolume[] | undefined): string {
+  if (volumes === undefined)
+    return `the data of its ${claims} PersistentVolumeClaims are not in it (spec.volumes: Include keeps them in their member clusters)`
+  const included = volumes.filter(({ state }) => state === 'Included')
+  const times = included.flatMap(({ time }) => time ?? []).sort()
+  const [first = ''] = times
+  const last = times.at(-1) ?? ''
+  const when = times.length < 2 || first === last ? '' : `, each taken on its own, between ${first} and ${last}`
+  return `of its ${claims} PersistentVolumeClaims, the volumes of ${included.length} are kept in the storage of their member clusters${when}`
+}
+
+/** How many volumes that are left out a message names. */
+const maxNamed = 5
+
+function includedCondition(claims: number, volumes: readonly SnapshotVolume[] | undefined): ConditionUpdate[] {
+  if (volumes === undefined) return []
+  const type = 'VolumesIncluded'
+  const out = volumes.filter(({ state }) => state !== 'Included')
+  const missing = claims - (volumes.length - out.length)
+  if (missing <= 0 && out.length === 0)
+    return [
+      { type, status: 'True', reason: 'AllIncluded', message: `the volumes of ${volumes.length} claims are kept` },
+    ]
+  const named = out
+    .slice(0, maxNamed)
+    .map(({ namespace, claim, reason = '', message = '' }) => `${namespace}/${claim}: ${reason} (${message})`)
+  const text = [`${Math.max(missing, out.length)} claims are without their volume`, ...named].join('; ')
+  return [{ type, status: 'False', reason: 'SomeLeftOut', message: text }]
+}
+
+function missingCondition(gone: readonly SnapshotVolume[]): ConditionUpdate {
+  const named = gone.slice(0, maxNamed).map((one) => `${one.namespace}/${one.claim} (${one.member ?? ''})`)
+  const message = `member clusters do not have the snapshots of ${gone.length} volumes any more: ${named.join(', ')}`
+  return { type: 'VolumesIncluded', status: 'False', reason: 'VolumesMissing', message }
 }
 
 function pauseSeconds(attempts: number): number {

@@ -7,7 +7,15 @@ import {
   type LogicalClusterSnapshotStatus,
   type SnapshotStore,
 } from '#crds/index.ts'
-import { checkedBytes, encrypted, PassingSnapshot, snapshotPath } from '#snapshot/index.ts'
+import {
+  checkedBytes,
+  compressed,
+  encrypted,
+  PassingSnapshot,
+  snapshotPath,
+  tarType,
+  withVolumes,
+} from '#snapshot/index.ts'
 import { openStore, type StoreAccess } from '#operator/snapshot-stores/open-store.ts'
 
 export interface Taking extends StoreAccess {
@@ -37,7 +45,12 @@ export async function takeSnapshot(
   const recipients = store.spec.encryption?.recipients ?? []
   const isEncrypted = recipients.length > 0
   const [key, other] = isEncrypted ? [keys.encrypted, keys.plain] : [keys.plain, keys.encrypted]
-  const passing = new PassingSnapshot(await virtual.stream(snapshotPath, { signal }))
+  const { volumes } = snapshot.status ?? {}
+  const source =
+    volumes === undefined
+      ? await virtual.stream(snapshotPath, { signal })
+      : compressed(withVolumes(await virtual.stream(snapshotPath, { accept: tarType, signal }), volumes))
+  const passing = new PassingSnapshot(source)
   const bytes = isEncrypted ? await encrypted(Readable.from(passing, { objectMode: false }), recipients) : passing
   const stored = await storage.put(key, bytes, signal)
   if (store.spec.verify !== false)

@@ -4,6 +4,7 @@
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import {
+  emptyVolumeConsent,
   hasCopy,
   keptVolumeAnnotation,
   memberAnnotation,
@@ -16,6 +17,7 @@ import {
   volumeConsentAnnotation,
   volumeLockAnnotation,
   volumeMoveLabel,
+  volumeSourceAnnotation,
   workloadKinds,
   type VolumeLock,
 } from '#crds/index.ts'
@@ -67,6 +69,20 @@ export function isLossAccepted({ metadata }: Claim, to: string): boolean {
 /** Whether the tenant lets the claim go to this member. */
 export function isConsented({ metadata }: Claim, to: string): boolean {
   return metadata.annotations?.[volumeConsentAnnotation] === to
+}
+
+/** Whether the tenant lets the claim begin with an empty volume. */
+export function mayBeginEmpty({ metadata }: Claim): boolean {
+  return metadata.annotations?.[volumeConsentAnnotation] === emptyVolumeConsent
+}
+
+/** The claim is like a new one: it waits for no data, and is in no member. */
+export async function beginEmpty(
+  parties: Pick<VolumeParties, 'move' | 'upstream' | 'signal'>,
+  claim: Claim,
+): Promise<void> {
+  const names = [volumeSourceAnnotation, volumeAnnotation, volumeLockAnnotation, volumeConsentAnnotation]
+  await patchClaim(parties, claim, { annotations: Object.fromEntries(names.map((name) => [name, null])) })
 }
 
 export function lockOf(claim: Claim): VolumeLock | undefined {
@@ -166,6 +182,7 @@ export async function arrive(parties: VolumeParties, claim: Claim, volumeName: s
     [movedVolumeAnnotation]: volumeName,
     [volumeLockAnnotation]: null,
     [volumeConsentAnnotation]: null,
+    [volumeSourceAnnotation]: null,
     [memberAnnotation]: null,
     [memberUidAnnotation]: null,
     [memberStatusAnnotation(from)]: null,

@@ -297,13 +297,11 @@ class VolumeMoves {
     if (before?.reason === reason) return
     const { eventsAt } = this.#deps.rounds.stateOf(move.metadata.name)
     if (!mayTell(eventsAt, reason, Date.parse(now))) return
-    const { from, to } = move.spec
+    const tale = taleOf(move, phase)
     const text: EventText = {
       type: obstacle === undefined || obstacle.reason === 'Queued' ? 'Normal' : 'Warning',
-      reason: obstacle?.reason ?? tales[phase].reason,
-      message:
-        obstacle?.message ??
-        `${tales[phase].text} (from member cluster "${from}" to "${to}")${summary === '' ? '' : `: ${summary}`}`,
+      reason: obstacle?.reason ?? tale.reason,
+      message: obstacle?.message ?? `${tale.text}${summary === '' ? '' : `: ${summary}`}`,
     }
     const { clusters, log } = this.#context
     await recordEvent(move, text, { client: clusters, component: 'kcp-volumes', now, log }, signal)
@@ -332,8 +330,22 @@ class VolumeMoves {
   }
 }
 
-/** The Event of each phase. */
-const tales: Readonly<Record<VolumeMovePhase, { readonly reason: string; readonly text: string }>> = {
+interface Tale {
+  readonly reason: string
+  readonly text: string
+}
+
+/** The Event of the phase. */
+function taleOf({ spec: { way, from, to, snapshot } }: VolumeMove, phase: VolumeMovePhase): Tale {
+  const { reason, text } = tales[phase]
+  if (way !== 'Restore') return { reason, text: `${text} (from member cluster "${from}" to "${to}")` }
+  const where = `(snapshot "${snapshot?.name ?? ''}", member cluster "${to}")`
+  if (phase === 'Moved') return { reason: 'VolumeRestored', text: `its volume is restored from a snapshot ${where}` }
+  if (phase === 'Cancelled') return { reason, text: `its volume is not restored from a snapshot ${where}` }
+  return { reason: 'VolumeRestoring', text: `its volume is made from a snapshot ${where}` }
+}
+
+const tales: Readonly<Record<VolumeMovePhase, Tale>> = {
   Preparing: { reason: 'VolumePreparing', text: 'its volume is going to move' },
   Copying: { reason: 'VolumeCopying', text: 'its volume is copied while the application runs' },
   Ready: { reason: 'VolumeReady', text: 'its volume is copied, and the application may stop' },

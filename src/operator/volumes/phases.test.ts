@@ -1,7 +1,14 @@
 import { expect } from 'chai'
 import { statusError, type StatusError } from '#apimachinery/status/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { memberAnnotation, volumeMoveLabel, type VolumeMoveStatus } from '#crds/index.ts'
+import {
+  memberAnnotation,
+  volumeAnnotation,
+  volumeConsentAnnotation,
+  volumeMoveLabel,
+  volumeSourceAnnotation,
+  type VolumeMoveStatus,
+} from '#crds/index.ts'
 import { Obstacle, type VolumeParties } from './parties.ts'
 import { advance, obstacleOf, type MoveContext } from './phases.ts'
 
@@ -36,6 +43,81 @@ describe('the obstacle in an error', () => {
     },
   ])
     it(title, () => expect(obstacleOf(error)).to.deep.equal(expected))
+})
+
+describe('a claim that gets its volume from a snapshot', () => {
+  const source = JSON.stringify({ snapshot: 'monday', uid: 'u-monday', claimUid: 'u-old' })
+  const step = async ({ annotations = {}, provisioner = 'csi.example.com', waits = false }) => {
+    const claim = {
+      ...{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', spec: { storageClassName: 'fast' } },
+      metadata: {
+        ...{ name: 'data', namespace: 'shop', uid: 'u' },
+        annotations: { [volumeAnnotation]: 'east', [volumeSourceAnnotation]: source, ...annotations },
+      },
+    }
+    const written: object[] = []
+    const made: KubeObject[] = []
+    const snapshot = { name: 'monday', driver: 'csi.example.com', handle: 'h-1', bytes: 1024 }
+    const side = {
+      name: 'east',
+      namespace: 'below',
+      client: {
+        tryGet: ({ resource }: { resource: string }) =>
+          Promise.resolve(resource === 'storageclasses' ? { metadata: { name: 'fast' }, provisioner } : undefined),
+        list: () => Promise.resolve({ items: [] }),
+        create: (_: object, object: KubeObject) => Promise.resolve(made.push(object)),
+      },
+    }
+    const parties = {
+      move: {
+        metadata: { name: 'r-1', creationTimestamp: '2026-01-01T00:00:00Z' },
+        spec: { from: 'east', to: 'east', way: 'Restore', claim: 'data', claimUid: 'u', namespace: 'shop', snapshot },
+      },
+      upstream: {
+        tryGet: () => Promise.resolve(claim),
+        patch: (...args: unknown[]) => Promise.resolve(written.push(args[3] as object)),
+      },
+      ...{ source: side, target: side },
+    } as unknown as VolumeParties
+    const context = {
+      rounds: { stateOf: () => ({}), forget: () => undefined },
+      places: { take: () => (waits ? { ahead: 3, sinceMs: 0, why: 'four are copied' } : undefined) },
+    } as unknown as MoveContext
+    const outcome = await advance(parties, context).catch((error: unknown) => obstacleOf(error))
+    return { outcome, written: JSON.stringify(written), made }
+  }
+
+  it('is locked, and the member imports the handle of the record into the namespace of kcp', async () => {
+    const { outcome, written, made } = await step({})
+    expect(outcome).to.include({ reason: 'Working' })
+    expect(written).to.contain('kcp.dev/volume-lock')
+    expect(made.map(({ kind }) => kind)).to.deep.equal(['VolumeSnapshotContent', 'VolumeSnapshot'])
+    const [content] = made
+    expect(content?.['spec']).to.deep.equal({
+      ...{ driver: 'csi.example.com', deletionPolicy: 'Retain', source: { snapshotHandle: 'h-1' } },
+      volumeSnapshotRef: { namespace: 'kcp-system', name: 'kcp-r-1' },
+    })
+  })
+
+  it('waits for a place, as a move does', async () => {
+    const { outcome, made } = await step({ waits: true })
+    expect(outcome).to.have.property('obstacle').that.includes({ reason: 'Queued' })
+    expect(made).to.deep.equal([])
+  })
+
+  it('gets none of another driver', async () => {
+    const { outcome, made } = await step({ provisioner: 'other.example.com' })
+    expect(outcome).to.include({ reason: 'OtherDriver' })
+    expect(made).to.deep.equal([])
+  })
+
+  it('begins empty, in any member, if its tenant agrees', async () => {
+    const { outcome, written, made } = await step({ annotations: { [volumeConsentAnnotation]: 'empty' } })
+    expect(outcome).to.include({ isOver: true })
+    expect(made).to.deep.equal([])
+    for (const name of [volumeAnnotation, volumeSourceAnnotation, volumeConsentAnnotation])
+      expect(written).to.contain(`"${name}":null`)
+  })
 })
 
 describe('a move whose data was compared', () => {

@@ -4,11 +4,12 @@ import { isStatusError } from '#apimachinery/status/index.ts'
 import { memberOfClaim } from '#placement/index.ts'
 import { systemClock, timestamp } from '#async/index.ts'
 import type { DeepReadonly } from '#client/index.ts'
-import type { VolumeMove, VolumeMovePhase, VolumeMoveStatus } from '#crds/index.ts'
+import { volumeSourceOf, type VolumeMove, type VolumeMovePhase, type VolumeMoveStatus } from '#crds/index.ts'
 import { MoverError, type RoundMode, type RoundResult } from '#mover/index.ts'
 import {
   arrive,
   attachedTo,
+  beginEmpty,
   claimInSource,
   claimUpstream,
   deleteKept,
@@ -18,6 +19,7 @@ import {
   keep,
   lock,
   lockOf,
+  mayBeginEmpty,
   unlock,
   workloadsOf,
   type Claim,
@@ -41,7 +43,9 @@ import type { MoveState, Rounds, Ways } from './rounds.ts'
 import {
   checkShared,
   forgetShared,
+  importSnapshot,
   removeSnapshots,
+  requireDriver,
   restoreSnapshot,
   sharedVolumeName,
   snapshotClassOf,
@@ -92,12 +96,18 @@ export async function advance(parties: VolumeParties, context: MoveContext): Pro
   }
   if (phase === 'Binding') return await bind(parties, context, status, claim)
   const { from } = move.spec
+  if (move.spec.way === 'Restore' && volumeSourceOf(claim) === undefined)
+    return {
+      ...(await undo(parties, context, status)),
+      obstacle: { reason: 'Outdated', message: 'the claim does not wait for its volume any more' },
+    }
   if (memberOfClaim(claim) !== from)
     return {
       ...(await undo(parties, context, status)),
       obstacle: { reason: 'Outdated', message: `the data of the claim is not in member cluster "${from}"` },
     }
   if (context.isSourceLost) return await failOver(parties, context, status, claim)
+  if (move.spec.way === 'Restore') return await fill(parties, context, { ...status, phase }, claim)
   const wayOf = move.spec.way === 'Copy' || move.spec.way === 'Replicate' ? copy : handOver
   return await wayOf(parties, context, { ...status, phase }, claim)
 }
@@ -287,6 +297,50 @@ async function handOver(
   const isBlock = old.spec?.volumeMode === 'Block'
   await ensureMover(parties, { image, credentials, isBlock, role: 'target', claim: newClaimName(move) })
   return { status: { ...status, phase: 'Binding' }, againSeconds: 0.05 }
+}
+
+/** The member keeps a snapshot of the volume: the claim gets a new one from it. */
+async function fill(
+  parties: VolumeParties,
+  context: MoveContext,
+  before: VolumeMoveStatus,
+  claim: Claim,
+): Promise<Outcome> {
+  const { move, target } = parties
+  const { name } = move.metadata
+  const { snapshot, storageClass } = move.spec
+  if (snapshot === undefined) throw new Obstacle('SnapshotGone', 'the move names no snapshot', { againSeconds: 30 })
+  if (mayBeginEmpty(claim)) {
+    const undone = await undo(parties, context, before)
+    if (undone.isOver === true) await beginEmpty(parties, claim)
+    return undone
+  }
+  const { rounds, places, image } = context
+  const state = rounds.stateOf(name)
+  const wait = places.take(candidateOf(move, state))
+  if (wait !== undefined) {
+    await rest(parties, state)
+    return queued(before, wait)
+  }
+  state.wellAt ??= systemClock.now()
+  state.isResting = false
+  await lock(parties, claim)
+  const className = storageClass ?? claim.spec?.storageClassName ?? ''
+  await requireDriver(parties, className, snapshot.driver)
+  const dataSource = await importSnapshot(parties, snapshot)
+  const storage = String(snapshot.bytes ?? 0)
+  const old: Claim = {
+    ...claim,
+    spec: { ...claim.spec, storageClassName: className, dataSource },
+    ...(snapshot.bytes !== undefined && { status: { capacity: { storage } } }),
+  }
+  await ensureNewClaim(parties, { old, upstream: claim })
+  // A volume that is made when a pod needs it gets one.
+  const credentials = await rounds.credentialsOf(name)
+  const isBlock = claim.spec?.volumeMode === 'Block'
+  await ensureMover(parties, { image, credentials, isBlock, role: 'target', claim: newClaimName(move) })
+  const summary = `made from snapshot "${snapshot.name}" in member cluster "${target.name}"`
+  return { status: { ...before, rounds: 0, phase: 'Binding', summary }, againSeconds: 0.05 }
 }
 
 function roundWish({ spec }: DeepReadonly<VolumeMove>, mode: RoundMode) {
@@ -490,13 +544,14 @@ async function bind(
 ): Promise<Outcome> {
   const { move, target, signal } = parties
   context.rounds.forget(move.metadata.name)
-  if (memberOfClaim(claim) !== move.spec.to) {
+  const isUnfilled = move.spec.way === 'Restore' && volumeSourceOf(claim) !== undefined
+  if (memberOfClaim(claim) !== move.spec.to || isUnfilled) {
     // All data was compared, and nothing writes in a member that is fenced or gone: the claim arrives without it.
     if (context.isSourceLost && status.digest !== undefined && status.lostAfter === undefined) {
       const lostAfter = status.lastRound?.completionTime ?? timestamp(systemClock.now())
       return { status: { ...status, lostAfter }, againSeconds: 0.05 }
     }
-    const users = status.lostAfter === undefined ? await usersOf(parties, move.spec.claim) : []
+    const users = status.lostAfter === undefined && !isUnfilled ? await usersOf(parties, move.spec.claim) : []
     // Nothing is in the way of a new comparison yet.
     const isComparable = status.digest !== undefined && status.volumeName === undefined
     if (users.length > 0 && isComparable) {
@@ -514,19 +569,20 @@ async function bind(
     if (!(await deleteKept(parties, target))) return { status, againSeconds: 0.5 }
     if (!(await removeNewClaim(parties))) return { status, againSeconds: 0.3 }
     if (move.spec.way !== 'Shared') await reserve(parties, volumeName)
-    if (!isSourceLost) await keep(parties, systemClock.now() + move.spec.retainSeconds * 1000)
+    if (!isSourceLost && !isUnfilled) await keep(parties, systemClock.now() + move.spec.retainSeconds * 1000)
     await arrive(parties, claim, volumeName)
   }
   signal.throwIfAborted()
   const isBound = await release(parties, status.volumeName ?? '')
-  if (move.spec.way === 'Snapshot' && !(await removeSnapshots(parties))) return { status, againSeconds: 0.5 }
+  if (hasSnapshots(move) && !(await removeSnapshots(parties))) return { status, againSeconds: 0.5 }
   const movedTime = status.movedTime ?? timestamp(systemClock.now())
   if (!isBound)
     return {
       status: { ...status, movedTime, summary: `its claim is bound in member cluster "${target.name}"` },
       againSeconds: 0.5,
     }
-  return { status: { ...status, movedTime, phase: 'Moved', summary: movedText(status, movedTime) }, againSeconds: 1 }
+  const summary = move.spec.way === 'Restore' ? (status.summary ?? '') : movedText(status, movedTime)
+  return { status: { ...status, movedTime, phase: 'Moved', summary }, againSeconds: 1 }
 }
 
 /** A syncer that had not heard of the lock may have made a pod after the data was compared. */
@@ -554,6 +610,7 @@ async function finish(
   claim: Claim | undefined,
 ): Promise<Outcome> {
   const { move, source } = parties
+  if (move.spec.way === 'Restore') return { status, isOver: true }
   const retainMs = move.spec.retainSeconds * 1000
   if (isSourceLost) return { status, againSeconds: 30 }
   // A member that returns after its loss may have data that the new volume lacks. A claim that has come back to this
@@ -595,10 +652,16 @@ async function failOver(
   return { status: { ...rest, phase: 'Binding', lostAfter: asOf, stoppedTime }, againSeconds: 0.05 }
 }
 
+/** Whether the move makes VolumeSnapshots in members. */
+function hasSnapshots({ spec }: DeepReadonly<VolumeMove>): boolean {
+  return spec.way === 'Snapshot' || spec.way === 'Restore'
+}
+
 /** Lets both members delete the volume of a claim that is gone. */
 async function discard(parties: VolumeParties, { volumeName }: VolumeMoveStatus): Promise<void> {
   const { move, source } = parties
   if (volumeName !== undefined) await abandonVolume(parties, volumeName)
+  if (move.spec.way === 'Restore') return
   if (!(await deleteKept(parties, source)))
     throw new Obstacle('Working', 'the old claim is deleted', { againSeconds: 0.5 })
   if (move.spec.way === 'Shared') await forgetShared(parties)
@@ -616,7 +679,7 @@ export async function undo(
     await removeMovers(parties, 'target'),
     await removeNewClaim(parties),
   ]
-  if (parties.move.spec.way === 'Snapshot') left.push(await removeSnapshots(parties))
+  if (hasSnapshots(parties.move)) left.push(await removeSnapshots(parties))
   if (parties.move.spec.way === 'Shared' && status.phase !== 'Binding') await unshare(parties)
   const claim = await claimUpstream(parties)
   if (claim !== undefined) await unlock(parties, claim)

@@ -4,12 +4,13 @@
 // the handle.
 import { tolerate } from '#apimachinery/status/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
+import type { KubeClient } from '#client/index.ts'
 import { systemNamespace, volumeMoveLabel } from '#crds/index.ts'
 import type { Claim } from './claim.ts'
 import { ensureNewClaim, missingRight, newClaimName, policyAnnotation } from './new-volume.ts'
 import { gvrs, Obstacle, type MemberSide, type VolumeParties } from './parties.ts'
 
-interface Volume extends KubeObject {
+export interface Volume extends KubeObject {
   spec?: {
     csi?: { driver?: string; volumeHandle?: string }
     claimRef?: { namespace?: string; name?: string; uid?: string }
@@ -17,17 +18,28 @@ interface Volume extends KubeObject {
     [field: string]: unknown
   }
 }
-interface Snapshot extends KubeObject {
-  status?: { readyToUse?: boolean; boundVolumeSnapshotContentName?: string; error?: { message?: string } }
+export interface Snapshot extends KubeObject {
+  status?: {
+    readyToUse?: boolean
+    boundVolumeSnapshotContentName?: string
+    /** Quantity. */
+    restoreSize?: string
+    /** RFC 3339. */
+    creationTime?: string
+    error?: { message?: string }
+  }
 }
-interface SnapshotContent extends KubeObject {
+export interface SnapshotContent extends KubeObject {
   spec?: { driver?: string }
   status?: { snapshotHandle?: string }
 }
 
-const snapshots = { group: 'snapshot.storage.k8s.io', version: 'v1', resource: 'volumesnapshots' } as const
-const contents = { group: 'snapshot.storage.k8s.io', version: 'v1', resource: 'volumesnapshotcontents' } as const
-const snapshotClasses = { group: 'snapshot.storage.k8s.io', version: 'v1', resource: 'volumesnapshotclasses' } as const
+export const snapshotGvrs = {
+  snapshots: { group: 'snapshot.storage.k8s.io', version: 'v1', resource: 'volumesnapshots' },
+  contents: { group: 'snapshot.storage.k8s.io', version: 'v1', resource: 'volumesnapshotcontents' },
+  classes: { group: 'snapshot.storage.k8s.io', version: 'v1', resource: 'volumesnapshotclasses' },
+} as const
+const { snapshots, contents } = snapshotGvrs
 const defaultAnnotation = 'snapshot.storage.kubernetes.io/is-default-class'
 const classes = { group: 'storage.k8s.io', version: 'v1', resource: 'storageclasses' } as const
 
@@ -39,8 +51,15 @@ export function sharedVolumeName({ metadata }: { readonly metadata: { readonly n
 /** Throws Obstacle if the volume cannot be shared, or cannot be restored from a snapshot of the other member. */
 export async function checkShared(parties: VolumeParties, old: Claim): Promise<void> {
   const { driver } = await csiOf(parties, old)
-  const { target, signal } = parties
-  const className = classOf(parties, old)
+  await requireDriver(parties, classOf(parties, old), driver)
+}
+
+/** Throws Obstacle if the StorageClass in the new member is not of the driver. */
+export async function requireDriver(
+  { target, signal }: Pick<VolumeParties, 'target' | 'signal'>,
+  className: string,
+  driver: string,
+): Promise<void> {
   const found = await target.client.tryGet<KubeObject>(classes, { name: className }, { signal })
   if (found === undefined)
     throw new Obstacle('ClassMissing', `member cluster "${target.name}" has no StorageClass "${className}"`, {
@@ -62,19 +81,35 @@ export async function snapshotClassOf(parties: VolumeParties, old: Claim): Promi
   const { source, target, signal } = parties
   const { driver } = await csiOf(parties, old)
   // The new member must serve the snapshots, too.
-  const found = [source, target].map(({ client }) => client.list<KubeObject>(snapshotClasses, { signal }))
-  const [ofSource, ofTarget] = await Promise.all(found.map((list) => list.catch(missingRight)))
-  const ofDriver = (ofSource?.items ?? [])
-    .filter((one) => one['driver'] === driver)
-    .toSorted((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1))
-  const chosen = ofDriver.find(({ metadata }) => metadata.annotations?.[defaultAnnotation] === 'true') ?? ofDriver[0]
-  if (chosen?.metadata.name === undefined || ofTarget === undefined)
+  await target.client.list<KubeObject>(snapshotGvrs.classes, { signal }).catch(missingRight)
+  const chosen = await snapshotClassFor(source.client, driver, signal)
+  if (chosen === undefined)
     throw new Obstacle(
       'SnapshotFailed',
       `member cluster "${source.name}" has no VolumeSnapshotClass of driver "${driver}"`,
       { againSeconds: 30 },
     )
-  return chosen.metadata.name
+  return chosen
+}
+
+/**
+ * The VolumeSnapshotClass of the driver in a member: the default one, or the first by name; undefined if there is none.
+ * Throws Obstacle if kcp may not list them.
+ */
+export async function snapshotClassFor(
+  client: KubeClient,
+  driver: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const found = await client
+    .list<KubeObject>(snapshotGvrs.classes, { signal })
+    .catch(tolerate('NotFound'))
+    .catch(missingRight)
+  const ofDriver = (found?.items ?? [])
+    .filter((one) => one['driver'] === driver)
+    .toSorted((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1))
+  const chosen = ofDriver.find(({ metadata }) => metadata.annotations?.[defaultAnnotation] === 'true') ?? ofDriver[0]
+  return chosen?.metadata.name
 }
 
 function classOf({ move }: VolumeParties, { spec }: Claim): string {
@@ -212,7 +247,7 @@ export async function restoreSnapshot(
   parties: VolumeParties,
   { old, upstream }: { readonly old: Claim; readonly upstream: Claim },
 ): Promise<void> {
-  const { move, source, target, signal } = parties
+  const { move, source, signal } = parties
   const name = newClaimName(move)
   const labels = { [volumeMoveLabel]: move.metadata.name }
   const taken = await ensureSnapshot(
@@ -235,6 +270,20 @@ export async function restoreSnapshot(
   const { driver: expected } = await csiOf(parties, old)
   if (driver !== expected || !snapshotHandle)
     throw new Obstacle('NotShared', `the snapshot of the volume is of driver "${driver ?? ''}"`, { againSeconds: 30 })
+  const dataSource = await importSnapshot(parties, { driver, handle: snapshotHandle })
+  await ensureNewClaim(parties, { old: { ...old, spec: { ...old.spec, dataSource } }, upstream })
+}
+
+/**
+ * Makes a snapshot of the storage known in the new member, in our own namespace there. Resolves with the data source of
+ * a claim once it is ready; throws Obstacle until then.
+ */
+export async function importSnapshot(
+  { move, target, signal }: VolumeParties,
+  { driver, handle: snapshotHandle }: { readonly driver: string; readonly handle: string },
+): Promise<object> {
+  const name = newClaimName(move)
+  const labels = { [volumeMoveLabel]: move.metadata.name }
   const imported: KubeObject = {
     ...{ apiVersion: 'snapshot.storage.k8s.io/v1', kind: 'VolumeSnapshotContent', metadata: { name, labels } },
     spec: {
@@ -244,7 +293,7 @@ export async function restoreSnapshot(
       volumeSnapshotRef: { namespace: systemNamespace, name },
     },
   }
-  await target.client.create(contents, imported, { signal }).catch(tolerate('AlreadyExists'))
+  await target.client.create(contents, imported, { signal }).catch(tolerate('AlreadyExists')).catch(missingRight)
   await ensureSnapshot(
     target,
     systemNamespace,
@@ -255,8 +304,7 @@ export async function restoreSnapshot(
     },
     signal,
   )
-  const dataSource = { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name }
-  await ensureNewClaim(parties, { old: { ...old, spec: { ...old.spec, dataSource } }, upstream })
+  return { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name }
 }
 
 async function ensureSnapshot(

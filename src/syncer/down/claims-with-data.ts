@@ -1,7 +1,13 @@
 // Claims that exist before the pods that use them, as after a restore: a pod must find its data, or not start.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { conflict, serviceUnavailable } from '#apimachinery/status/index.ts'
-import { memberAnnotation, movedVolumeAnnotation, volumeLockAnnotation } from '#crds/index.ts'
+import {
+  memberAnnotation,
+  movedVolumeAnnotation,
+  volumeLockAnnotation,
+  volumeSourceAnnotation,
+  volumeSourceOf,
+} from '#crds/index.ts'
 import { memberOfClaim } from '#placement/index.ts'
 import { asOrdinalClaim, claimReferences, type Reference } from '#syncer/context/references.ts'
 import { gvrs, type CachedObject } from '#syncer/context/resources.ts'
@@ -91,9 +97,19 @@ export async function refuseMovingClaims(
   }
 }
 
-function refuseLocked({ metadata: { name = '', annotations = {} } }: CachedObject): void {
+function refuseLocked(claim: CachedObject): void {
+  refuseUnfilled(claim)
+  const { name = '', annotations = {} } = claim.metadata
   if (annotations[volumeLockAnnotation] === undefined) return
   throw serviceUnavailable(`the volume of claim "${name}" is moving to another member cluster: no pod may use it now`)
+}
+
+/** Rejects if the claim waits for its volume from a snapshot: the member would make an empty one. */
+export function refuseUnfilled(claim: CachedObject): void {
+  if (claim.metadata.annotations?.[volumeSourceAnnotation] === undefined) return
+  const { name = '' } = claim.metadata
+  const from = volumeSourceOf(claim)?.snapshot ?? ''
+  throw serviceUnavailable(`the volume of claim "${name}" is being restored from snapshot "${from}"`)
 }
 
 /**

@@ -15,7 +15,13 @@ import { isEndingNamespace } from '#syncer/rules/ending.ts'
 import { syncedKinds } from '#syncer/rules/synced-kinds.ts'
 import type { SyncedObject } from '#syncer/rules/synced-object.ts'
 import type { PodSpec } from '#syncer/transform/pod-types.ts'
-import { claimsOfOrdinals, goesWithOwner, refuseMovingClaims, refuseOtherVolume } from './claims-with-data.ts'
+import {
+  claimsOfOrdinals,
+  goesWithOwner,
+  refuseMovingClaims,
+  refuseOtherVolume,
+  refuseUnfilled,
+} from './claims-with-data.ts'
 import { desiredCopy, podSpecOf } from './desired-copy.ts'
 import { forgetDrift } from './drift.ts'
 import { ensureNamespace } from './ensure-namespace.ts'
@@ -65,6 +71,7 @@ async function applyObject(synced: SyncedObject, object: CachedObject): Promise<
   refuseNodeName(synced, object)
   if (row.pinnedBy !== undefined && before === undefined) {
     if (goesWithOwner(synced, object)) return
+    refuseUnfilled(object)
     await refuseOtherVolume(synced, object)
   }
   if (row.finalizes || row.pinnedBy !== undefined) await prepare(synced, object)

@@ -62,6 +62,8 @@ export const syncerRules = [
     resources: ['volumesnapshots', 'volumesnapshotcontents'],
     verbs: ['get', 'create', 'delete'],
   },
+  // A content that belongs to a LogicalClusterSnapshot is kept without its VolumeSnapshot.
+  { apiGroups: ['snapshot.storage.k8s.io'], resources: ['volumesnapshotcontents'], verbs: ['patch'] },
   { apiGroups: ['snapshot.storage.k8s.io'], resources: ['volumesnapshotclasses'], verbs: ['list'] },
   { apiGroups: ['storage.k8s.io'], resources: ['volumeattachments'], verbs: ['list'] },
   // The classes that tenants may name.

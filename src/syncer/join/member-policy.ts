@@ -1,7 +1,14 @@
 // A ValidatingAdmissionPolicy in the member. RBAC cannot confine the syncer to namespaces that do not exist yet. So
 // this policy refuses what the syncer writes or connects to outside of namespaces that have our locator annotation.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { adoptableLabel, locatorAnnotation, memberParts, systemNamespace, volumeMoveLabel } from '#crds/index.ts'
+import {
+  adoptableLabel,
+  locatorAnnotation,
+  memberParts,
+  systemNamespace,
+  volumeMoveLabel,
+  volumeSnapshotLabel,
+} from '#crds/index.ts'
 
 const name = memberParts.syncerAccount
 const user = `system:serviceaccount:${systemNamespace}:${memberParts.syncerAccount}`
@@ -54,9 +61,16 @@ function isClaimed(volume: string): string {
 }
 
 /** CEL: true if the object has the label of a move. The syncer can give the label only to volumes as in isClaimed. */
-function isMarked(object: string): string {
-  return `has(${object}.metadata.labels) && '${volumeMoveLabel}' in ${object}.metadata.labels`
+function isMarked(object: string, label: string = volumeMoveLabel): string {
+  return `has(${object}.metadata.labels) && '${label}' in ${object}.metadata.labels`
 }
+
+/** CEL: true if the content of a snapshot of a tenant's claim is kept, or given back, and nothing else of it changes. */
+const keepsContent = [
+  isMarked('object', volumeSnapshotLabel),
+  `object.spec.volumeSnapshotRef.namespace.matches('^[a-z][a-z2-7]{9}-')`,
+  ...['volumeSnapshotRef', 'source', 'driver'].map((field) => `object.spec.${field} == oldObject.spec.${field}`),
+].join(' && ')
 
 /** The policy and its binding, for members that serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicies. */
 export function memberPolicy(): KubeObject[] {
@@ -100,11 +114,19 @@ export function memberPolicy(): KubeObject[] {
       message: 'kcp deletes only volumes that stay in another member',
     },
     {
-      expression: `!(${isSnapshotContent}) || (${isMarked(`(request.operation == 'DELETE' ? oldObject : object)`)})`,
-      message: `kcp makes and deletes only contents of snapshots with the label ${volumeMoveLabel}`,
+      expression: `!(${isSnapshotContent}) || request.operation != 'CREATE' || (${isMarked('object')})`,
+      message: `kcp makes only contents of snapshots with the label ${volumeMoveLabel}`,
     },
     {
-      expression: `!(${isSnapshotContent}) || request.operation == 'DELETE' || object.spec.volumeSnapshotRef.namespace == '${systemNamespace}'`,
+      expression: `!(${isSnapshotContent}) || request.operation != 'UPDATE' || (${keepsContent})`,
+      message: `kcp keeps only contents of snapshots of claims of logical clusters, with the label ${volumeSnapshotLabel}`,
+    },
+    {
+      expression: `!(${isSnapshotContent}) || request.operation != 'DELETE' || (${isMarked('oldObject')}) || (${isMarked('oldObject', volumeSnapshotLabel)})`,
+      message: `kcp deletes only contents of snapshots with the label ${volumeMoveLabel} or ${volumeSnapshotLabel}`,
+    },
+    {
+      expression: `!(${isSnapshotContent}) || request.operation != 'CREATE' || object.spec.volumeSnapshotRef.namespace == '${systemNamespace}'`,
       message: `kcp makes contents of snapshots only for namespace ${systemNamespace}`,
     },
   ]
