@@ -37,6 +37,7 @@ import { tree } from './tree.ts'
 import { tunnel } from './tunnel.ts'
 import { volumes } from './volumes.ts'
 import { idleWatches, watchFanOut } from './watches.ts'
+import { workers } from './workers.ts'
 
 const measurements: readonly Measurement[] = [
   start,
@@ -57,6 +58,7 @@ const measurements: readonly Measurement[] = [
   hostApi,
   hostStart,
   hop,
+  workers,
   placement,
   sync,
   syncMany,

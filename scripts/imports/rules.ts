@@ -96,6 +96,6 @@ export const rules: ImportRules = {
     ],
     mover: ['contract', 'files', 'wire', 'source target', 'program', '.'],
     simulation: ['cluster', 'runtime', 'nodes', 'pods workloads', 'demo', '.'],
-    cli: ['process', 'login roles', 'across test-programs', 'commands', '.'],
+    cli: ['process', 'login roles', 'across test-programs workers', 'commands', '.'],
   },
 }

@@ -42,6 +42,7 @@ import {
   parsePort,
   parseQuantity,
   parseTokenTtl,
+  parseWorkersTo,
   withAuditFlags,
   withConsoleFlags,
   withEgressFlags,
@@ -134,6 +135,12 @@ function startCommand(): Command {
       '--advertise-address <host>',
       'host name or address by which pods in members reach this server (default: the bind address)',
       parseHost,
+    )
+    .option(
+      '--workers <number>',
+      '2 (or auto, on two cores or more): a process of its own for the operator, so that placing and syncing do not delay requests',
+      parseWorkersTo(2),
+      1,
     )
     .option(
       '--metrics-client-secret <name>',
@@ -479,6 +486,13 @@ function apiserverCommand(): Command {
     .option(
       '--peer-address <address>',
       "address at which the other replicas reach this one (default: --bind-address, or this machine's own)",
+    )
+    .option(
+      '--workers <number>',
+      'processes that share the work, each with its share of the logical clusters; auto: one for each core that the container may use; ' +
+        'with --peer-port, the ports after it are for the other workers',
+      parseWorkersTo(64),
+      1,
     )
     .addOption(
       new Option(

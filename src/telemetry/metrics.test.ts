@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { createMetrics } from './metrics.ts'
+import { createMetrics, scrapeOfAll } from './metrics.ts'
 
 describe('metrics', () => {
   it('shows counters, gauges and histograms in a scrape', async () => {
@@ -13,5 +13,31 @@ describe('metrics', () => {
     expect(body).to.contain('kcp_requests_total{code="200"} 2')
     expect(body).to.contain('kcp_clusters 7')
     expect(body).to.contain('kcp_seconds_bucket{le="1"} 1')
+  })
+
+  it('of several processes are added up, except gauges that say otherwise', async () => {
+    const snapshots = []
+    for (const value of [3, 5]) {
+      const metrics = createMetrics()
+      metrics.counter({ name: 'kcp_requests_total', help: 'requests', labels: ['code'] }).inc({ code: '200' }, value)
+      metrics.gauge({ name: 'kcp_clusters', help: 'clusters', read: () => value })
+      metrics.gauge({ name: 'kcp_expiry', help: 'expiry', labels: ['of'], across: 'min' }).set(value, { of: 'ca' })
+      metrics.gauge({ name: 'kcp_longest', help: 'longest', across: 'max', read: () => value })
+      metrics.histogram({ name: 'kcp_seconds', help: 'seconds', buckets: [4, 10] }).observe(value)
+      // As it arrives through a channel between processes.
+      snapshots.push(JSON.parse(JSON.stringify(await metrics.snapshot())) as object[])
+    }
+    const { body } = await scrapeOfAll(snapshots)
+    for (const line of [
+      'kcp_requests_total{code="200"} 8',
+      'kcp_clusters 8',
+      'kcp_expiry{of="ca"} 3',
+      'kcp_longest 5',
+      'kcp_seconds_bucket{le="4"} 1',
+      'kcp_seconds_bucket{le="+Inf"} 2',
+      'kcp_seconds_sum 8',
+      '# TYPE kcp_seconds histogram',
+    ])
+      expect(body.split('\n')).to.include(line)
   })
 })

@@ -42,11 +42,27 @@ export interface Metrics {
    * `read` is called at each scrape and gives the value, or all series of a gauge with labels. Without it, the gauge
    * shows the value last set.
    */
-  gauge(options: Described & { readonly read?: () => number | Iterable<Sample> }): Gauge
+  gauge(
+    options: Described & {
+      readonly read?: () => number | Iterable<Sample>
+      /** How the values of several workers become one. Default: their sum. */
+      readonly across?: 'sum' | 'min' | 'max'
+    },
+  ): Gauge
   histogram(options: Described & { readonly buckets?: readonly number[] }): Histogram
   /** The text of a scrape and its media type. */
-  scrape(): Promise<{ contentType: string; body: string }>
+  scrape(): Promise<Scrape>
+  /** All values, for a process that shows the metrics of several. */
+  snapshot(): Promise<MetricsSnapshot>
 }
+
+export interface Scrape {
+  readonly contentType: string
+  readonly body: string
+}
+
+/** The metrics of one process, as JSON. */
+export type MetricsSnapshot = readonly object[]
 
 /** Upper bounds in seconds, from a request served from memory to one that waits. */
 export const durationBuckets: readonly number[] = [
@@ -67,9 +83,10 @@ export function createMetrics(): Metrics {
       const counter = new PromCounter(common(options))
       return { inc: (labels = {}, by = 1) => counter.inc(labels, by) }
     },
-    gauge({ read, ...options }) {
+    gauge({ read, across = 'sum', ...options }) {
       const gauge = new PromGauge({
         ...common(options),
+        aggregator: across,
         ...(read && {
           collect() {
             const now = read()
@@ -91,5 +108,16 @@ export function createMetrics(): Metrics {
     async scrape() {
       return { contentType: registry.contentType, body: await registry.metrics() }
     },
+    async snapshot() {
+      return await registry.getMetricsAsJSON()
+    },
   }
+}
+
+/** One scrape of the metrics of several processes that run the same program. */
+export async function scrapeOfAll(snapshots: readonly MetricsSnapshot[]): Promise<Scrape> {
+  // Loaded late: only workers need it.
+  const Aggregator = promModule('prom-client/lib/cluster') as typeof Prom.AggregatorRegistry
+  const registry = Aggregator.aggregate(snapshots as object[])
+  return { contentType: registry.contentType, body: await registry.metrics() }
 }

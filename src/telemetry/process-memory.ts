@@ -3,11 +3,15 @@ import { totalmem } from 'node:os'
 
 const MiB = 1024 * 1024
 
-/** The limit of the container, bytes; Infinity without one. */
+/** The variable with the number of processes that share the container: `kcp apiserver --workers` sets it. */
+export const processesVariable = 'KCP_PROCESSES'
+
+/** This process's share of the limit of the container, bytes; Infinity without a limit. */
 export function containerMemory(): number {
   // 0 or a huge number without a limit.
   const limit = process.constrainedMemory()
-  return limit > 0 && limit < totalmem() ? limit : Infinity
+  const processes = Math.max(1, Number(process.env[processesVariable] ?? 1) || 1)
+  return limit > 0 && limit < totalmem() ? limit / processes : Infinity
 }
 
 /**

@@ -70,6 +70,7 @@ import { EventLoopShare } from './flowcontrol/event-loop-share.ts'
 import { AgentEndpoints, AgentRegistry, createTunnels, Enrolment, TunnelReports, type Tunnels } from './agents/index.ts'
 import { Console, type ConsoleOptions } from './console/index.ts'
 import { listen, type Listener, type ListenOptions } from './server/listener.ts'
+import { listenLocally } from './server/local-listener.ts'
 import { loopbackTransport } from './server/loopback.ts'
 import type { ServerDependencies } from './server/dependencies.ts'
 import type { UserInfo } from './request/user-info.ts'
@@ -119,6 +120,8 @@ export interface VirtualApiOptions {
   readonly egress?: EgressOptions
   /** The logical clusters of this process, and connections to the processes of the others. Default: all are its own. */
   readonly sharing?: { readonly ownership: ClusterOwnership; readonly peers: PeerConnections }
+  /** Why another worker of this server is not ready; undefined if all are. Default: there are no others. */
+  readonly othersNotReady?: () => string | undefined
   readonly log: Logger
   readonly metrics: Metrics
   readonly clock?: Clock
@@ -156,6 +159,10 @@ export interface VirtualApi extends AsyncDisposable {
   /** Opens connections to members in pull mode. */
   readonly dialer: MemberDialer
   listen(options: Omit<ListenOptions, 'signal' | 'console' | 'agents'>): Promise<Listener>
+  /** Listens on a Unix socket for the other workers of this server. Rejects if others can reach the socket. */
+  listenLocally(path: string): Promise<AsyncDisposable>
+  /** Why this process is not ready; undefined if it is. */
+  readonly notReady: string | undefined
   /** Makes the server not ready, so that no new clients are sent to it. It goes on to serve. */
   retire(): void
 }
@@ -267,6 +274,11 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     dialer: tunnels,
     listen: (listenOptions) =>
       listen(dependencies, { ...listenOptions, ...(agents && { agents }), ...(opened && { console: opened }), signal }),
+    listenLocally: (path) =>
+      listenLocally(dependencies, { path, ...(agents && { agents }), ...(opened && { console: opened }), signal }),
+    get notReady() {
+      return readiness.why
+    },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
@@ -499,7 +511,7 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
     clusterAudits,
     auditRingOf: (cluster) => clusterAudits.ringOf(cluster),
     requestTimeoutMs,
-    notReady: () => readiness.why,
+    notReady: () => readiness.why ?? settings.othersNotReady?.(),
     ...(plain && { plain }),
     ...settings.sharing,
   }

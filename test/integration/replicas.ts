@@ -1,5 +1,5 @@
 // Several `kcp apiserver` processes on one real host, with `kcp operator`: who owns what, and clients of each of them.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ClusterId, KubeObject } from '#apimachinery/meta/index.ts'
@@ -47,8 +47,20 @@ export interface ReplicaSet extends AsyncDisposable {
   installationKubeconfig(name: string, through: RunningReplica): Promise<string>
   /** What each replica claims, as the host has it. */
   leases(): Promise<readonly Replica[]>
-  /** The replica that owns a logical cluster. */
+  /** The replica that owns a logical cluster, itself or by one of its workers. */
   ownerOf(name: string): Promise<RunningReplica>
+  /** The process that owns a logical cluster: a replica's, or that of one of its workers. */
+  ownerPidOf(name: string): Promise<number>
+}
+
+/** The processes of the workers that a process with `--workers` has started; none of a process that is gone. */
+export function workersOf({ process }: Pick<RunningReplica, 'process'>): number[] {
+  try {
+    const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8')
+    return children.split(' ').flatMap((pid) => (pid === '' ? [] : [Number(pid)]))
+  } catch {
+    return []
+  }
 }
 
 const deadlineMs = 120_000
@@ -61,14 +73,21 @@ export async function startReplicas(
   count: number,
   {
     name = 'host',
+    durable = false,
     args = [],
     apiserverArgs = [],
-  }: { readonly name?: string; readonly args?: readonly string[]; readonly apiserverArgs?: readonly string[] } = {},
+  }: {
+    readonly name?: string
+    /** Whether the host's etcd waits for the disk. */
+    readonly durable?: boolean
+    readonly args?: readonly string[]
+    readonly apiserverArgs?: readonly string[]
+  } = {},
 ): Promise<ReplicaSet> {
   await using stack = new AsyncDisposableStack()
   const dir = mkdtempSync(join(tmpdir(), 'kcp-replicas-'))
   stack.defer(() => rmSync(dir, { recursive: true, force: true }))
-  const host = stack.use(await startCluster({ name }))
+  const host = stack.use(await startCluster({ name, durable }))
   const transport = stack.use(httpTransport(await loadKubeconfig({ file: host.kubeconfig }, { trusted: true })))
   const client = createClient(transport)
   const env = { KUBECONFIG: host.kubeconfig }
@@ -93,6 +112,13 @@ export async function startReplicas(
   for (let i = 0; i < count; i++) await add(i === 0 ? 'all' : 'none')
   const operator = stack.use(await startKcp(['operator', ...args], { env }))
   await printed(operator, 'kcp operator is ready')
+  const ownerPidOf = async (name: string): Promise<number> => {
+    const bucket = bucketNumberOf(await idOf(name))
+    const claiming = (await owners()).filter(({ claims }) => claims.has(bucket))
+    const pid = Number(/ pid=(\d+) /.exec(claiming[0]?.process ?? '')?.[1])
+    if (claiming.length !== 1 || !(pid > 0)) throw new Error(`"${name}" has ${claiming.length} owners`)
+    return pid
+  }
   const ids = new Map<string, ClusterId>()
   const printedKubeconfigs: Record<string, Promise<CommandResult>> = {}
   const idOf = async (name: string): Promise<ClusterId> => {
@@ -140,12 +166,12 @@ export async function startReplicas(
       return file
     },
     async ownerOf(name) {
-      const bucket = bucketNumberOf(await idOf(name))
-      const claiming = (await owners()).filter(({ claims }) => claims.has(bucket))
-      const found = replicas.find(({ process }) => claiming.some((one) => one.process.includes(` pid=${process.pid} `)))
-      if (found === undefined || claiming.length !== 1) throw new Error(`"${name}" has ${claiming.length} owners`)
+      const pid = await ownerPidOf(name)
+      const found = replicas.find((replica) => replica.process.pid === pid || workersOf(replica).includes(pid))
+      if (found === undefined) throw new Error(`"${name}" belongs to process ${pid}, which is no replica of ours`)
       return found
     },
+    ownerPidOf,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }

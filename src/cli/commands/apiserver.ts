@@ -1,11 +1,12 @@
 // `kcp apiserver`: the virtual API server in front of a host.
 import { networkInterfaces } from 'node:os'
-import { ExitError } from '#cli/process/exit-error.ts'
+import { ExitError, UsageError } from '#cli/process/exit-error.ts'
 import { aborted, processSignal, untilStopped } from '#cli/process/process-signal.ts'
 import { settleMemory } from '#cli/process/settle-memory.ts'
 import { startApiserver } from '#cli/roles/apiserver.ts'
 import { openHost } from '#cli/roles/host-installation.ts'
 import type { Registration } from '#cli/roles/registration.ts'
+import type { Worker } from '#cli/workers/index.ts'
 import { createLogger, createMetrics, type LogLevel } from '#telemetry/index.ts'
 import { etcdOf, type EtcdFlags } from './etcd-flags.ts'
 import {
@@ -31,6 +32,7 @@ interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, EtcdFlags, SignIn
   readonly advertisePort?: number
   readonly peerPort: number
   readonly peerAddress?: string
+  readonly workers: number
   readonly register: Registration
   readonly metricsClientSecret?: string
   readonly storageTotal: number
@@ -39,16 +41,41 @@ interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, EtcdFlags, SignIn
 
 /** Runs the command. */
 export async function run(flags: Flags): Promise<void> {
+  if (flags.workers > 1) {
+    await runWorkers(flags)
+    return
+  }
   const signal = processSignal()
   await untilStopped(signal, () => serve(flags, signal))
 }
 
-async function serve(flags: Flags, signal: AbortSignal): Promise<void> {
+/** Runs one of several workers if a supervisor has started this process; else supervises them. */
+async function runWorkers(flags: Flags): Promise<void> {
+  // Several processes cannot rename one file, nor write long lines to one stream without mixing them.
+  if (auditOf(flags).audit?.file !== undefined)
+    throw new UsageError('--audit-log-path is for one worker: use --audit-webhook-config-file, or --workers 1')
+  // Loaded late: one worker pays nothing.
+  const { freePort, supervise, tryWorker } = await import('#cli/workers/index.ts')
+  const worker = tryWorker()
+  if (worker !== undefined) {
+    await untilStopped(worker.signal, () => serve(flags, worker.signal, worker))
+    return
+  }
+  const { workers: count, logLevel: level } = flags
+  const { bindAddress: host } = flags
+  const port = await freePort({ port: flags.port, host })
+  const ready = (says: string): void => console.log(`${says} with ${count} workers`)
+  await supervise({ count, port, log: createLogger({ level }), signal: processSignal(), ready })
+}
+
+async function serve(flags: Flags, signal: AbortSignal, worker?: Worker): Promise<void> {
   const stopping = new AbortController()
   const stop = (): void => stopping.abort(signal.reason)
   signal.addEventListener('abort', stop, { once: true })
-  const log = createLogger({ level: flags.logLevel })
-  const metrics = createMetrics()
+  const logOfAll = createLogger({ level: flags.logLevel })
+  const log = worker === undefined ? logOfAll : logOfAll.with({ worker: worker.index })
+  const own = createMetrics()
+  const metrics = worker?.shared(own) ?? own
   await using _tracing = await openTracing(flags, { serviceName: 'kcp-apiserver', metrics, log })
   await using host = await openHost(flags.kubeconfig)
   const { port, bindAddress, register, advertiseAddress = ownAddress(), advertisePort, peerPort } = flags
@@ -58,7 +85,9 @@ async function serve(flags: Flags, signal: AbortSignal): Promise<void> {
     bindAddress,
     advertiseAddress,
     ...(advertisePort !== undefined && { advertisePort }),
-    peerPort,
+    // Each worker is a replica of its own.
+    peerPort: peerPort === 0 ? 0 : peerPort + (worker?.index ?? 1) - 1,
+    ...(worker && { siblings: worker.siblings }),
     peerAddress: flags.peerAddress ?? (isUnspecified(bindAddress) ? ownAddress() : bindAddress),
     register,
     ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
@@ -74,7 +103,9 @@ async function serve(flags: Flags, signal: AbortSignal): Promise<void> {
     signal: stopping.signal,
   })
   settleMemory()
-  console.log(`kcp apiserver is ready on https://${advertiseAddress}:${server.port}`)
+  const says = `kcp apiserver is ready on https://${advertiseAddress}:${server.port}`
+  if (worker === undefined) console.log(says)
+  else worker.ready(says, server)
   // From here on, a signal first hands our logical clusters over to the other replicas, then stops this one.
   signal.removeEventListener('abort', stop)
   try {

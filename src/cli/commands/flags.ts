@@ -2,7 +2,7 @@
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { randomUUID } from 'node:crypto'
 import { isIP } from 'node:net'
-import { hostname } from 'node:os'
+import { availableParallelism, hostname } from 'node:os'
 import { tryQuantity } from '#apimachinery/quantity/index.ts'
 import type { AuditLogOptions } from '#cli/roles/audit-log.ts'
 import type { ConsoleSettings } from '#cli/roles/console.ts'
@@ -469,6 +469,16 @@ function parsePositive(text: string): number {
   const count = parseCount(text)
   if (count === 0) throw new InvalidArgumentError('it must be a whole number above 0')
   return count
+}
+
+/** Parses a number of workers; `auto`: the cores that the container may use. It throws InvalidArgumentError. */
+export function parseWorkersTo(max: number): (text: string) => number {
+  return (text) => {
+    const count = text === 'auto' ? Math.min(availableParallelism(), max) : Number(text)
+    if (!Number.isInteger(count) || count < 1 || count > max)
+      throw new InvalidArgumentError(`it must be auto or a whole number from 1 to ${max}`)
+    return count
+  }
 }
 
 /** The count of a simulated member's nodes, each of which has a range of addresses. */

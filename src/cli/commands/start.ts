@@ -17,9 +17,11 @@ import {
   type VolumeMoveFlags,
   volumeMovesOf,
 } from './flags.ts'
-import { aborted, processSignal } from '#cli/process/process-signal.ts'
+import { aborted, processSignal, untilStopped } from '#cli/process/process-signal.ts'
+import { UsageError } from '#cli/process/exit-error.ts'
 import { settleMemory } from '#cli/process/settle-memory.ts'
-import { startEmbedded } from '#cli/roles/embedded.ts'
+import { startEmbedded, startOperatorBeside, type EmbeddedOptions } from '#cli/roles/embedded.ts'
+import type { Worker } from '#cli/workers/index.ts'
 
 interface Flags
   extends AuditFlags, ConsoleFlags, EgressFlags, EtcdFlags, SignInFlags, StorageFlags, TracingFlags, VolumeMoveFlags {
@@ -29,6 +31,7 @@ interface Flags
   readonly port: number
   readonly bindAddress: string
   readonly advertiseAddress?: string
+  readonly workers: number
   readonly metricsClientSecret?: string
   readonly gatewayImage?: string
   readonly snapshotDirectory?: string
@@ -37,23 +40,91 @@ interface Flags
 }
 
 /** Runs the command. */
-export async function run(given: Flags): Promise<void> {
+export async function run(flags: Flags): Promise<void> {
+  if (flags.workers > 1) await runWorkers(flags)
+  else await serve(flags, processSignal())
+}
+
+/** Runs the server or the operator if a supervisor has started this process; else supervises both. */
+async function runWorkers(flags: Flags): Promise<void> {
+  const { workers: count, logLevel: level, port, bindAddress: host } = flags
+  if (flags.demo === true) throw new UsageError('--demo has one worker')
+  // Loaded late: one worker pays nothing.
+  const { freePort, supervise, tryWorker } = await import('#cli/workers/index.ts')
+  const worker = tryWorker()
+  if (worker?.index === operatorIndex) await operate(flags, worker)
+  else if (worker !== undefined) await serve(flags, worker.signal, worker)
+  else {
+    const ready = (says: string): void => console.log(says)
+    const known = port === 0 ? await freePort({ port, host }) : port
+    await supervise({ count, port: known, log: createLogger({ level }), signal: processSignal(), ready })
+  }
+}
+
+/** The number of the worker that is the operator. */
+const operatorIndex = 2
+
+async function serve(given: Flags, signal: AbortSignal, worker?: Worker): Promise<void> {
   const started = performance.now()
-  const signal = processSignal()
   await using place = await openPlace(given)
   const flags = { ...given, ...place }
   // In a demo, members are lost on purpose, and the terminal has other things to show.
   const log = createLogger({ level: flags.demo === true && flags.logLevel === 'warn' ? 'error' : flags.logLevel })
-  const metrics = createMetrics()
+  const own = createMetrics()
+  const metrics = worker?.shared(own) ?? own
   await using _tracing = await openTracing(flags, { serviceName: 'kcp', metrics, log })
-  const { rootDir, port, bindAddress } = flags
-  const advertiseAddress = flags.advertiseAddress ?? (bindAddress === '0.0.0.0' ? '127.0.0.1' : bindAddress)
+  const { rootDir } = flags
   const stopping = new AbortController()
   await using kcp = await startEmbedded({
+    ...optionsOf(flags, { metrics, log, signal: stopping.signal }),
+    ...(worker && { operatorElsewhere: worker.siblings }),
+  })
+  try {
+    if (flags.demo === true) await runDemo({ rootDir, started, log }, { signal, failed: kcp.failed })
+    else {
+      settleMemory()
+      const where =
+        flags.store === 'etcd' ? `in etcd below ${flags.etcdPrefix}, its keys in ${rootDir}` : `in ${rootDir}`
+      const says = welcome(kcp.adminKubeconfig, { rootDir, where, elapsedMs: performance.now() - started })
+      if (worker === undefined) console.log(says)
+      else worker.ready(says, kcp)
+      await Promise.race([aborted(signal), kcp.failed])
+    }
+  } finally {
+    stopping.abort(signal.reason)
+  }
+}
+
+/** Runs the operator beside the server, which serves already. */
+async function operate(flags: Flags, worker: Worker): Promise<void> {
+  const { signal } = worker
+  const log = createLogger({ level: flags.logLevel }).with({ worker: worker.index })
+  const metrics = worker.shared(createMetrics())
+  await using _tracing = await openTracing(flags, { serviceName: 'kcp-operator', metrics, log })
+  const stopping = new AbortController()
+  const place = { ...flags, rootDir: flags.rootDir ?? '' }
+  await untilStopped(signal, async () => {
+    await using operator = await startOperatorBeside(optionsOf(place, { metrics, log, signal: stopping.signal }))
+    settleMemory()
+    worker.ready('')
+    try {
+      await Promise.race([aborted(signal), operator.done])
+    } finally {
+      stopping.abort(signal.reason)
+    }
+  })
+}
+
+function optionsOf(
+  flags: Flags & { readonly rootDir: string },
+  parts: Pick<EmbeddedOptions, 'metrics' | 'log' | 'signal'>,
+): EmbeddedOptions {
+  const { rootDir, port, bindAddress } = flags
+  return {
     rootDir,
     port,
     bindAddress,
-    advertiseAddress,
+    advertiseAddress: flags.advertiseAddress ?? (bindAddress === '0.0.0.0' ? '127.0.0.1' : bindAddress),
     ...auditOf(flags),
     ...etcdOf(flags),
     ...signInOf(flags),
@@ -65,21 +136,7 @@ export async function run(given: Flags): Promise<void> {
     ...(flags.snapshotDirectory !== undefined && { snapshotDirectory: flags.snapshotDirectory }),
     ...volumeMovesOf(flags),
     ...(flags.clusterProfiles !== undefined && { clusterProfiles: flags.clusterProfiles }),
-    metrics,
-    log,
-    signal: stopping.signal,
-  })
-  try {
-    if (flags.demo === true) await runDemo({ rootDir, started, log }, { signal, failed: kcp.failed })
-    else {
-      settleMemory()
-      const where =
-        flags.store === 'etcd' ? `in etcd below ${flags.etcdPrefix}, its keys in ${rootDir}` : `in ${rootDir}`
-      console.log(welcome(kcp.adminKubeconfig, { rootDir, where, elapsedMs: performance.now() - started }))
-      await Promise.race([aborted(signal), kcp.failed])
-    }
-  } finally {
-    stopping.abort(signal.reason)
+    ...parts,
   }
 }
 

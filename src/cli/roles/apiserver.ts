@@ -23,7 +23,7 @@ import { createHostUsers } from './host-users.ts'
 import { installationKeys, publishAddress, type Host } from './host-installation.ts'
 import { openUsageHistory } from './usage-history.ts'
 import { metricsClientRenewal } from './metrics-client.ts'
-import { createReplica } from './replica.ts'
+import { createReplica, type Siblings } from './replica.ts'
 import { servingCertificateRenewal } from './serving-certificate.ts'
 
 export interface ApiserverOptions {
@@ -38,6 +38,8 @@ export interface ApiserverOptions {
   readonly peerPort?: number
   /** Address at which the other replicas reach us. */
   readonly peerAddress: string
+  /** The other workers that listen on the same port; absent: there are none. */
+  readonly siblings?: Siblings
   /** The objects applied in the host so that its aggregator finds us. */
   readonly register: Registration
   /** The audit log of the installation; absent: none. */
@@ -70,6 +72,10 @@ export interface ApiserverOptions {
 
 export interface RunningApiserver extends AsyncDisposable {
   readonly port: number
+  /** Name of its Lease among replicas, and of its socket among workers. */
+  readonly name: string
+  /** Why this process is not ready; undefined if it is. */
+  readonly notReady: string | undefined
   /** Rejects when a part of the server failed for good. */
   readonly failed: Promise<never>
   /**
@@ -87,7 +93,7 @@ const passOnMs = 4000
 
 /** Starts the server; resolves once it serves and is registered. */
 export async function startApiserver(options: ApiserverOptions): Promise<RunningApiserver> {
-  const { host, bindAddress, advertiseAddress, advertisePort = options.port, log, signal } = options
+  const { host, bindAddress, advertiseAddress, advertisePort = options.port, siblings, log, signal } = options
   const { client, transport } = host
   await using stack = new AsyncDisposableStack()
   const { metrics = createMetrics(), usageEveryMs = 60_000 } = options
@@ -97,7 +103,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   const { pki, sealKey, otherSealKeys } = await installationKeys(client, signal)
   const frontProxy = stack.use(frontProxyFromHost({ client, log, signal }))
   await frontProxy.synced(signal)
-  const replica = stack.use(await createReplica({ client, log, metrics, signal }))
+  const replica = stack.use(await createReplica({ client, ...(siblings && { siblings }), log, metrics, signal }))
   const parts = { client, replica, sealKey, otherSealKeys, authority: pki.clientCa }
   const store = stack.use(
     options.etcd === undefined
@@ -112,6 +118,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
       frontProxy: () => frontProxy.current(),
       askHost: createHostAccess(client),
       sharing: replica,
+      ...(siblings && { othersNotReady: () => siblings.notReady }),
       ...(usageEveryMs > 0 && {
         usage: { everyMs: usageEveryMs, history: (client) => openUsageHistory({ client, writer: replica.name }) },
       }),
@@ -137,7 +144,8 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   const peers = { bindAddress, port: options.peerPort ?? 0, address: options.peerAddress }
   const membership = stack.use(await replica.join(api, peers))
   const current = await pki.servingCertificate(servingHosts)
-  const listener = stack.use(await api.listen({ host: bindAddress, port: options.port, ...current }))
+  const isShared = siblings !== undefined
+  const listener = stack.use(await api.listen({ host: bindAddress, port: options.port, isShared, ...current }))
   const tellExpiry = certificateExpiry(metrics)
   tellExpiry('serving-authority', pki.servingCa)
   tellExpiry('client-authority', pki.clientCa)
@@ -183,6 +191,10 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   const owned = stack.move()
   return {
     port: listener.port,
+    name: replica.name,
+    get notReady() {
+      return api.notReady
+    },
     failed: api.broken,
     async leave() {
       api.retire()

@@ -7,11 +7,12 @@ import { dirname, join } from 'node:path'
 import { rootClusterName, type ClusterId, type ClusterName } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { timestamp } from '#async/index.ts'
-import type { KubeClient } from '#client/index.ts'
+import { createClient, httpTransport, type KubeClient } from '#client/index.ts'
+import { remoteDialer, type MemberDialer } from '#client/member/index.ts'
 import { startControllers } from '#controllers/index.ts'
 import { kcpCrds, systemNamespace, type CustomResourceDefinition, type VolumeMoveLimits } from '#crds/index.ts'
 import type { AddressPolicyOptions } from '#network/egress/index.ts'
-import { clusterProfilesController, operatorMetrics, startOperator } from '#operator/index.ts'
+import { clusterProfilesController, operatorMetrics, startOperator, type RunningOperator } from '#operator/index.ts'
 import { measuredStore } from '#store/measured/index.ts'
 import type { Store } from '#store/index.ts'
 import { openSqliteStore, readOrCreateSeal } from '#store/sqlite/index.ts'
@@ -22,6 +23,7 @@ import {
   createVirtualApi,
   hasPki,
   openPki,
+  renewedClientCertificate,
   rootCluster,
   type Pki,
   type VirtualApi,
@@ -78,6 +80,8 @@ export interface EmbeddedOptions {
   readonly volumeMoves?: VolumeMoveLimits
   /** Shows members as ClusterProfiles in namespace kcp-system of logical cluster `root`. Default false. */
   readonly clusterProfiles?: boolean
+  /** Present: another process is the operator. `notReady`: why it is not ready; undefined if it is. */
+  readonly operatorElsewhere?: { readonly notReady: string | undefined }
   /** Default: metrics of its own. */
   readonly metrics?: Metrics
   readonly log: Logger
@@ -87,6 +91,8 @@ export interface EmbeddedOptions {
 export interface Embedded extends AsyncDisposable {
   readonly adminKubeconfig: string
   readonly port: number
+  /** Why the server is not ready; undefined if it is. */
+  readonly notReady: string | undefined
   /** Rejects when a part of the program failed for good. */
   readonly failed: Promise<never>
 }
@@ -123,7 +129,10 @@ export async function startEmbedded(given: EmbeddedOptions): Promise<Embedded> {
   const listener = stack.use(await api.listen({ host: bindAddress, port: options.port, ...current }))
   const { port } = listener
   stack.use(await startClusterControllers(options, { api, pki, port }))
-  const operator = stack.use(await startMemberOperator(options, { api, pki, port }))
+  const operator =
+    options.operatorElsewhere === undefined
+      ? stack.use(await startMemberOperator(options, { pki, port, reach: loopbackOf(api) }))
+      : undefined
   const adminKubeconfig = join(rootDir, 'admin.kubeconfig')
   const tellExpiry = certificateExpiry(metrics)
   tellExpiry('serving-authority', pki.servingCa)
@@ -141,10 +150,50 @@ export async function startEmbedded(given: EmbeddedOptions): Promise<Embedded> {
   return {
     adminKubeconfig,
     port,
-    failed: firstFailure(operator.done, api.broken),
+    get notReady() {
+      return api.notReady
+    },
+    failed: firstFailure(...(operator === undefined ? [] : [operator.done]), api.broken),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
+
+/**
+ * Starts the operator for a server that runs in another process of this machine, over its directory. Resolves once all
+ * controllers run.
+ */
+export async function startOperatorBeside(given: EmbeddedOptions): Promise<RunningOperator> {
+  const options = { metrics: createMetrics(), ...given }
+  const { rootDir, port, bindAddress } = options
+  const pki = await openPki(rootDir)
+  const credentials = renewedClientCertificate(pki, {
+    commonName: 'kcp:operator',
+    organizations: ['kcp:system'],
+    realm: 'installation',
+    days: certificateDays,
+  })
+  await using stack = new AsyncDisposableStack()
+  const isEverywhere = bindAddress === '0.0.0.0' || bindAddress === '::'
+  const host = bindAddress.includes(':') ? `[${bindAddress}]` : bindAddress
+  const server = isEverywhere ? localUrl(port) : `https://${host}:${port}`
+  const transport = stack.use(
+    httpTransport({
+      refreshAfterMs: credentialsAgainMs,
+      async endpoint() {
+        const { certificate: cert, key } = await credentials()
+        return { server, ca: pki.servingCa, cert, key }
+      },
+    }),
+  )
+  const client = (name: ClusterName): KubeClient => createClient(transport, { basePath: `/clusters/${name}` })
+  const reach = { client, dialer: remoteDialer(transport) }
+  const operator = stack.use(await startMemberOperator(options, { pki, port, reach }))
+  const owned = stack.move()
+  return { done: operator.done, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+/** Lifetime of the operator's certificate, and milliseconds between two checks whether it must be renewed. */
+const [certificateDays, credentialsAgainMs] = [365, 5 * 60_000]
 
 type Settings = EmbeddedOptions & { readonly metrics: Metrics }
 
@@ -184,6 +233,7 @@ async function createServer(options: Settings, { store, pki, audit, signIn }: Da
     log,
     metrics,
     signal,
+    ...(options.operatorElsewhere && { othersNotReady: () => options.operatorElsewhere?.notReady }),
     members: ({ loopback, dialer }) =>
       createMembers({ transport: loopback, basePath: '/clusters/root', dialer, log, signal }),
   })
@@ -213,6 +263,16 @@ async function startClusterControllers(
   })
 }
 
+/** How the operator reaches logical clusters and members in pull mode. */
+interface Reach {
+  readonly client: (cluster: ClusterName) => KubeClient
+  readonly dialer: MemberDialer
+}
+
+function loopbackOf(api: VirtualApi): Reach {
+  return { client: (cluster) => api.client(cluster), dialer: api.dialer }
+}
+
 /** The operator of logical clusters and members. */
 async function startMemberOperator(
   {
@@ -226,17 +286,17 @@ async function startMemberOperator(
     metrics,
     signal,
   }: Settings,
-  { api, pki, port }: Server & { readonly port: number },
+  { pki, port, reach }: { readonly pki: Pki; readonly port: number; readonly reach: Reach },
 ): ReturnType<typeof startOperator> {
   return await startOperator({
-    clusters: api.client(rootClusterName),
-    virtual: (basePath) => api.client(basePath.replace('/clusters/', '') as ClusterName),
+    clusters: reach.client(rootClusterName),
+    virtual: (basePath) => reach.client(basePath.replace('/clusters/', '') as ClusterName),
     urls: (name) => ({
       url: `${localUrl(port)}/clusters/${name}`,
       directURL: `https://${advertiseAddress}:${port}/clusters/${name}`,
     }),
     issuer: pki,
-    dialer: api.dialer,
+    dialer: reach.dialer,
     ...(snapshotDirectory !== undefined && { snapshotDirectory }),
     controllers: [
       ...memberControllers({

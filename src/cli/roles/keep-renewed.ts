@@ -51,6 +51,7 @@ export function certificateExpiry(metrics: Pick<Metrics, 'gauge'>): TellExpiry {
     name: 'kcp_certificate_expiry_timestamp_seconds',
     help: 'When a certificate of the installation expires, in seconds since 1970',
     labels: ['certificate'],
+    across: 'min',
   })
   return (certificate, pem) => gauge.set(new X509Certificate(pem).validToDate.getTime() / 1000, { certificate })
 }

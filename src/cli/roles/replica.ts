@@ -1,6 +1,8 @@
 // This process as one of several that share the logical clusters of a host: the logical clusters that it owns, and its
 // connections to the other replicas.
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { remember } from '#apimachinery/memo/index.ts'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { KubeClient } from '#client/index.ts'
@@ -12,8 +14,22 @@ import { installationNamespace } from './host-installation.ts'
 import type { Renewal } from './keep-renewed.ts'
 import { replicaCredentials, type RenewedReplicaCredentials } from './replica-authority.ts'
 
+/** The other workers of the same `kcp apiserver`, each a replica too. */
+export interface Siblings {
+  /** Directory of the Unix sockets by which workers reach each other; only our user can enter it. */
+  readonly sockets: string
+  /** Why another worker is not ready; undefined if all are. */
+  readonly notReady: string | undefined
+  /** Whether all workers stop together. */
+  readonly areStopping: boolean
+  /** Calls back whenever another worker has ended. */
+  onEnded(callback: () => void): void
+}
+
 export interface ReplicaOptions {
   readonly client: KubeClient
+  /** Absent: this process is the only worker. */
+  readonly siblings?: Siblings
   readonly log: Logger
   readonly metrics: Metrics
   readonly signal: AbortSignal
@@ -49,14 +65,19 @@ export class Replica implements Disposable {
     this.#options = options
     this.name = name
     this.#credentials = credentials
-    this.peers = new PeerConnections(() => credentials.current().client)
+    const { siblings } = options
+    this.peers = new PeerConnections(
+      () => credentials.current().client,
+      siblings && { localSocketOf: (name) => localSocketOf(siblings, name) },
+    )
     this.ownership = this.#asOwnership()
   }
 
   /** Listens for the other replicas, and claims a share. Call it once; the caller disposes of the result. */
   async join(api: VirtualApi, { bindAddress, port, address }: ReplicaListener): Promise<AsyncDisposable & Renewal> {
-    const { metrics, signal } = this.#options
+    const { metrics, siblings, signal } = this.#options
     await using stack = new AsyncDisposableStack()
+    if (siblings !== undefined) stack.use(await api.listenLocally(join(siblings.sockets, this.name)))
     const { server } = this.#credentials.current()
     const listener = stack.use(await api.listen({ host: bindAddress, port, ...server }))
     const at = address.includes(':') ? `[${address}]` : address
@@ -67,6 +88,7 @@ export class Replica implements Disposable {
       read: () => buckets.size,
     })
     await buckets.start(signal)
+    siblings?.onEnded(() => buckets.deposeEnded())
     const timer = setInterval(() => this.peers.retain((name) => buckets.isThere(name)), retainEveryMs).unref()
     stack.defer(() => clearInterval(timer))
     const owned = stack.move()
@@ -97,7 +119,10 @@ export class Replica implements Disposable {
    * to these.
    */
   async leave(): Promise<boolean> {
-    const isShared = this.#buckets?.isShared ?? false
+    const { siblings } = this.#options
+    const staysOn = (name: string): boolean =>
+      siblings?.areStopping !== true || localSocketOf(siblings, name) === undefined
+    const isShared = this.#buckets?.hasOthers(staysOn) ?? false
     await this.#buckets?.leave()
     return isShared
   }
@@ -138,6 +163,15 @@ export class Replica implements Disposable {
     }
   }
 }
+
+/** The Unix socket of another worker; undefined for a replica elsewhere. */
+function localSocketOf({ sockets }: Siblings, name: string): string | undefined {
+  // The name comes from a Lease.
+  const path = replicaName.test(name) ? join(sockets, name) : undefined
+  return path !== undefined && existsSync(path) ? path : undefined
+}
+
+const replicaName = /^kcp-apiserver-[0-9a-f]{10}$/
 
 /** Creates the replica of this process, with a new name and credentials. It owns nothing before it joins. */
 export async function createReplica(options: ReplicaOptions): Promise<Replica> {

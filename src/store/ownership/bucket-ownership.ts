@@ -76,6 +76,8 @@ export class BucketOwnership implements AsyncDisposable {
   /** When another replica last had a Lease, in monotonic milliseconds. */
   #sharedAt: number
   #leaving = false
+  /** A process of this machine has ended: the next round looks for its Lease. */
+  #someEnded = false
   #failures = 0
   #kicked = true
   #wake: () => void = () => undefined
@@ -109,6 +111,15 @@ export class BucketOwnership implements AsyncDisposable {
     for (const replica of this.#others()) if (hasEnded(replica.process)) await this.#depose(replica, signal)
     await this.#round()
     this.#running = this.#run()
+  }
+
+  /**
+   * Takes over from replicas whose processes have certainly ended, without waiting for their Leases to expire. Call it
+   * when a process of this machine has ended.
+   */
+  deposeEnded(): void {
+    this.#someEnded = true
+    this.#kick()
   }
 
   /** Calls the listener from now on. Nothing is held before `start`. */
@@ -153,7 +164,12 @@ export class BucketOwnership implements AsyncDisposable {
 
   /** Whether there are other live replicas. */
   get isShared(): boolean {
-    return this.#alive().length > 0
+    return this.hasOthers(() => true)
+  }
+
+  /** Whether there are other live replicas with such a name. */
+  hasOthers(isCounted: (name: string) => boolean): boolean {
+    return this.#alive().some(({ name }) => isCounted(name))
   }
 
   /** Number of buckets that this process holds. */
@@ -198,12 +214,16 @@ export class BucketOwnership implements AsyncDisposable {
   async #round(): Promise<void> {
     this.#kicked = false
     const { log, renewMs } = this.#options
-    const expired = this.#others().filter((replica) => this.#isExpired(replica))
+    const someEnded = this.#someEnded
+    const gone = this.#others().filter(
+      (replica) => this.#isExpired(replica) || (someEnded && hasEnded(replica.process)),
+    )
     try {
       await this.#adjustClaims()
       const limit = AbortSignal.timeout(2 * renewMs)
       if (!this.#isWritten || this.#isRenewalDue()) await this.#write(limit)
-      for (const replica of expired) await this.#depose(replica, limit)
+      for (const replica of gone) await this.#depose(replica, limit)
+      if (someEnded) this.#someEnded = false
       await this.#takeClaimed(limit)
       this.#failures = 0
     } catch (error) {

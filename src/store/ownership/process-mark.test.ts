@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { hasEnded, processMark } from './process-mark.ts'
 
 describe('the mark of a process', () => {
@@ -30,6 +31,22 @@ describe('the mark of a process', () => {
     const own = processMark({ podUid: 'a' })
     expect(hasEnded('pod=a boot=1 ns=2 pid=1 start=5', own)).to.equal(true)
     expect(hasEnded('pod=b boot=1 ns=2 pid=1 start=5', own)).to.equal(false)
+    expect(hasEnded('pod=a ns=2 pid=1 start=5', own)).to.equal(false)
     expect(hasEnded(processMark({ podUid: '' }).replace(/start=[0-9]+/, 'start=1'), own)).to.equal(false)
   })
+
+  it('shows of another process of the same container whether it has ended', () => {
+    const own = processMark({ podUid: 'a' })
+    const parent = `pid=${process.ppid} start=${startOf(process.ppid)}`
+    const sibling = own.replace(/pid=[0-9]+ start=[0-9]+/, parent)
+    expect(sibling).to.contain(parent)
+    expect(hasEnded(sibling, own)).to.equal(false)
+    expect(hasEnded(sibling.replace(/start=[0-9]+/, 'start=1'), own)).to.equal(true)
+  })
 })
+
+/** When a process began, as its stat file says. */
+function startOf(pid: number): string {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
+}

@@ -19,17 +19,19 @@ export function processMark({
 }
 
 /**
- * True if the process with this mark has certainly ended: it ran in a container of our own pod before us, or on this
- * machine since the last boot, where no process has its pid and start time.
+ * True if the process with this mark has certainly ended: it ran in a container of our own pod before ours, or on this
+ * machine since the last boot, among the processes that we see, of which none has its pid and start time.
  */
 export function hasEnded(mark: string, own: string = processMark()): boolean {
   if (mark === '' || mark === own) return false
   const [theirs, ours] = [partsOf(mark), partsOf(own)]
-  // The kubelet starts a container again only after the one before has ended.
-  if (theirs['pod'] !== undefined || ours['pod'] !== undefined) return theirs['pod'] === ours['pod']
-  const isHere = theirs['boot'] !== undefined && theirs['boot'] === ours['boot'] && theirs['ns'] === ours['ns']
+  if (theirs['pod'] !== ours['pod'] || theirs['boot'] === undefined) return false
+  const isHere = theirs['boot'] === ours['boot'] && theirs['ns'] === ours['ns']
+  // The kubelet starts a container again only after the one before has ended. A process of our own container, which
+  // shares our namespace, may be another worker.
+  if (!isHere) return theirs['pod'] !== undefined
   const { pid, start } = theirs
-  if (!isHere || pid === undefined || start === undefined || !/^[1-9][0-9]*$/.test(pid)) return false
+  if (pid === undefined || start === undefined || !/^[1-9][0-9]*$/.test(pid)) return false
   return tryRead(() => startOf(Number(pid))) !== start
 }
 

@@ -10,6 +10,7 @@ import { PendingConnections } from '#network/listening/index.ts'
 import { statusResponse } from '#virtualapi/codec/responses.ts'
 import type { Push } from '#virtualapi/request/exchange.ts'
 import { ConnectionTurns, maxStreams } from './limits/connection-turns.ts'
+import { MisplacedConnections } from './limits/misplaced-connections.ts'
 import { agentPath, type AgentDoor } from './agent-door.ts'
 import { consolePath, type ConsoleDoor } from './console-door.ts'
 import type { ServerDependencies } from './dependencies.ts'
@@ -38,6 +39,8 @@ export interface ListenOptions {
    * 60,000.
    */
   readonly firstRequestMs?: number
+  /** Other workers listen on the same port, and the kernel divides new connections among them. Default false. */
+  readonly isShared?: boolean
 }
 
 export interface Listener extends AsyncDisposable {
@@ -59,7 +62,10 @@ const [drainMs, maxDrainMs] = [3000, 10_000]
  */
 const pendingBounds = { maxPerNetwork: 500, max: 1500, maxTrusted: 1500 }
 const minVersion = 'TLSv1.2'
-const maxPeerStreams = 2 ** 20
+/** Other processes send the requests of all their clients over one connection. */
+export const maxPeerStreams = 2 ** 20
+/** Node's defaults are too small for connections with the requests of many clients: MiB of memory, pairs of headers. */
+export const peerSession = { maxSessionMemory: 1024, maxHeaderListPairs: 4096 }
 /**
  * Maximum of all header fields of a request together, bytes. For HTTP/1.1, a flag of the process sets the same limit
  * (bin/kcp).
@@ -70,6 +76,13 @@ const maxHeaderBytes = 256 * 1024
  * response.
  */
 const maxReadHeaderBytes = 1024 * 1024
+/** Settings of HTTP/2 on all listeners. */
+export const streamSettings = {
+  maxHeaderListSize: maxReadHeaderBytes,
+  // nghttp2 ends a session over a request with more than nine frames of headers; clients in Go fill the frames.
+  maxFrameSize: maxHeaderBytes,
+  initialWindowSize: 1024 * 1024,
+}
 
 export async function listen(dependencies: ServerDependencies, options: ListenOptions): Promise<Listener> {
   const { host, port, certificate, key, signal, peerCa, firstRequestMs = 60_000 } = options
@@ -84,7 +97,12 @@ export async function listen(dependencies: ServerDependencies, options: ListenOp
     console: options.console,
     agents: options.agents,
   }
-  const serving: Serving = { ...shared, requests: { inFlight: 0 }, isForPeers: peerCa !== undefined }
+  const serving: Serving = {
+    ...shared,
+    requests: { inFlight: 0 },
+    isForPeers: peerCa !== undefined,
+    ...(options.isShared === true && { misplaced: new MisplacedConnections() }),
+  }
   const app = fastify({
     logger: false,
     // The routes have no schemas. Without the compilers of schemas, 300 fewer modules are loaded at start.
@@ -105,15 +123,10 @@ export async function listen(dependencies: ServerDependencies, options: ListenOp
       rejectUnauthorized: peerCa !== undefined,
       ...(peerCa !== undefined && { ca: peerCa }),
       // Node's defaults are too small for an aggregator, which sends all requests over few connections.
-      maxSessionMemory: peerCa === undefined ? 256 : 1024,
-      maxHeaderListPairs: peerCa === undefined ? 1024 : 4096,
+      ...(peerCa === undefined ? { maxSessionMemory: 256, maxHeaderListPairs: 1024 } : peerSession),
       settings: {
-        // Other processes send the requests of all their clients over one connection.
+        ...streamSettings,
         maxConcurrentStreams: peerCa === undefined ? maxStreams.unknown : maxPeerStreams,
-        maxHeaderListSize: maxReadHeaderBytes,
-        // nghttp2 ends a session over a request with more than nine frames of headers; clients in Go fill the frames.
-        maxFrameSize: maxHeaderBytes,
-        initialWindowSize: 1024 * 1024,
       },
       minVersion,
     },
@@ -161,7 +174,7 @@ export async function listen(dependencies: ServerDependencies, options: ListenOp
     pending.add(connection)
     connection.once('close', () => connections.delete(connection))
   })
-  await app.listen({ host, port })
+  await app.listen({ host, port, ...(options.isShared === true && { reusePort: true }) })
   return {
     port: (app.server.address() as AddressInfo).port,
     setCertificate: ({ certificate: cert, key: newKey, peerCa: ca }) =>
@@ -169,7 +182,7 @@ export async function listen(dependencies: ServerDependencies, options: ListenOp
     [Symbol.asyncDispose]: () => {
       pending[Symbol.dispose]()
       signal.removeEventListener('abort', endPushes)
-      return close(app.server, { connections, serving }, () => app.close())
+      return closeServer(app.server, { connections, serving }, () => app.close())
     },
   }
 }
@@ -182,7 +195,7 @@ function isUpgrade({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() !== 'h2c'
 }
 
-function answerStream(stream: ServerHttp2Stream, rawHeaders: readonly string[], serving: Serving): void {
+export function answerStream(stream: ServerHttp2Stream, rawHeaders: readonly string[], serving: Serving): void {
   const request = rawStream(stream, rawHeaders)
   if (request === undefined) stream.destroy()
   else if (rawHeaders.reduce((sum, text) => sum + text.length, 0) > maxHeaderBytes) refuseHeaders(stream)
@@ -202,7 +215,7 @@ function unread(status: number, reason: string): { readonly body: Uint8Array } {
 }
 
 /** Sends 100 Continue if expected. Returns false after it refused CONNECT or another expectation. */
-function acceptsStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean {
+export function acceptsStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean {
   stream.on('error', () => undefined)
   if (stream.destroyed) return false
   const { expect } = headers
@@ -226,7 +239,8 @@ function refuseBytes({ code }: Error & { code?: string }, socket: Duplex): void 
   socket.end(body, () => socket.destroy())
 }
 
-async function close(
+/** Stops the server: closes idle connections at once, others when their requests are answered or time is up. */
+export async function closeServer(
   server: Server,
   { connections, serving }: { connections: Iterable<Socket>; serving: Serving },
   end: () => PromiseLike<unknown>,

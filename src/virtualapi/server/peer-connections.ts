@@ -1,6 +1,8 @@
 // Connections to our other processes, over which requests are passed on: one HTTP/2 session per process, and one
-// connection per upgrade. Both sides present certificates of an authority that signs for our processes only.
+// connection per upgrade. Both sides present certificates of an authority that signs for our processes only. A session
+// to a process on the same machine may use a Unix socket instead, which only our user can reach.
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2'
+import { connect as connectSocket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { abortable } from '#async/index.ts'
 import type { Peer } from '#virtualapi/request/ownership.ts'
@@ -33,20 +35,33 @@ const headerBytes = 256 * 1024
  */
 const sessionMemory = 1024
 
+interface Session {
+  readonly session: ClientHttp2Session
+  readonly address: string
+  readonly isLocal: boolean
+}
+
 export class PeerConnections implements Disposable {
   readonly #credentials: () => PeerCredentials
-  readonly #sessions = new Map<string, { readonly session: ClientHttp2Session; readonly address: string }>()
+  readonly #localSocketOf: (name: string) => string | undefined
+  readonly #sessions = new Map<string, Session>()
 
-  constructor(credentials: () => PeerCredentials) {
+  /** `localSocketOf`: the path of the Unix socket of a process on this machine. Default: there is none. */
+  constructor(
+    credentials: () => PeerCredentials,
+    { localSocketOf = () => undefined }: { readonly localSocketOf?: (name: string) => string | undefined } = {},
+  ) {
     this.#credentials = credentials
+    this.#localSocketOf = localSocketOf
   }
 
   /** The session to a process; connects if there is none. Requests on it may be made at once. */
   session(peer: Peer): ClientHttp2Session {
     const known = this.#sessions.get(peer.name)
     if (known?.address === peer.address && !known.session.closed && !known.session.destroyed) return known.session
-    const session = connectHttp2(`https://${peer.address}`, {
-      ...this.#tls(peer),
+    const path = this.#localSocketOf(peer.name)
+    const session = connectHttp2(path === undefined ? `https://${peer.address}` : 'http://localhost', {
+      ...(path === undefined ? this.#tls(peer) : { createConnection: () => connectSocket({ path }) }),
       settings: { initialWindowSize: windowBytes, enablePush: false },
       maxSessionMemory: sessionMemory,
       maxSendHeaderBlockLength: headerBytes,
@@ -59,8 +74,13 @@ export class PeerConnections implements Disposable {
       clearTimeout(timer)
       if (this.#sessions.get(peer.name)?.session === session) this.#sessions.delete(peer.name)
     })
-    this.#sessions.set(peer.name, { session, address: peer.address })
+    this.#sessions.set(peer.name, { session, address: peer.address, isLocal: path !== undefined })
     return session
+  }
+
+  /** Whether requests to this process go through a Unix socket. */
+  isLocal({ name }: Peer): boolean {
+    return this.#sessions.get(name)?.isLocal ?? this.#localSocketOf(name) !== undefined
   }
 
   /** Opens a separate connection for an upgrade. Rejects if it is not established in time, or the signal aborts. */

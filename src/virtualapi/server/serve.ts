@@ -5,6 +5,7 @@ import type { DetailedPeerCertificate } from 'node:tls'
 import type { PendingConnections } from '#network/listening/index.ts'
 import { headerOf, type IncomingRequest, type Push, type PushResponse } from '#virtualapi/request/exchange.ts'
 import type { ConnectionTurns } from './limits/connection-turns.ts'
+import type { MisplacedConnections } from './limits/misplaced-connections.ts'
 import { agentPath, type AgentDoor } from './agent-door.ts'
 import { consolePath, type ConsoleDoor } from './console-door.ts'
 import { handle, type Handled } from './handle.ts'
@@ -29,6 +30,8 @@ export interface Serving {
   /** Connections whose clients are not known yet. */
   readonly pending: PendingConnections
   readonly turns: ConnectionTurns
+  /** Undefined where no other workers listen on the same port. */
+  readonly misplaced?: MisplacedConnections | undefined
   /** True if the clients are our other processes, whose certificates the listener has verified. */
   readonly isForPeers: boolean
   /** Answers requests below /console; undefined: no console is served. */
@@ -96,12 +99,15 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
         if (status !== unauthorizedCode && hasCredentials(incoming)) incoming.known?.()
         trace?.answered(status)
       }
-      await forward({ request, response, client, to, stopping, answered }, required(dependencies.peers))
+      const peers = required(dependencies.peers)
+      if (serving.misplaced !== undefined && peers.isLocal(to)) serving.misplaced.hopped(request, response)
+      await forward({ request, response, client, to, stopping, answered }, peers)
       // The client went away before the other process answered.
       trace?.answered(clientClosedRequest)
       return
     }
     turns.answered(request.connection, answer.status)
+    serving.misplaced?.answered(request)
     if (answer.kind === 'push') {
       pushTo(response, { answer, finish }, request, serving)
       // A watch is long-lived, so it must not retain the request.

@@ -39,10 +39,15 @@ export function serverMetrics(
   )
   const delay = monitorEventLoopDelay({ resolution: delayResolutionMs })
   delay.enable()
-  gauge('kcp_event_loop_delay_p99_seconds', 'How late timers fire, 99th percentile since the last scrape', () => {
-    const seconds = Math.max(0, delay.percentile(99) / 1e9 - delayResolutionMs / 1000)
-    delay.reset()
-    return seconds
+  metrics.gauge({
+    name: 'kcp_event_loop_delay_p99_seconds',
+    help: 'How late timers fire, 99th percentile since the last scrape',
+    across: 'max',
+    read: () => {
+      const seconds = Math.max(0, delay.percentile(99) / 1e9 - delayResolutionMs / 1000)
+      delay.reset()
+      return seconds
+    },
   })
   gauge('process_resident_memory_bytes', 'Resident memory of the process', () => process.memoryUsage().rss)
   return {

@@ -38,6 +38,7 @@ export class PassMonitor {
     this.#longest = metrics.gauge({
       name: 'kcp_event_loop_blocked_longest_seconds',
       help: 'The longest time since the last scrape that a request blocked the event loop',
+      across: 'max',
       read: () => this.#takeLongest(),
     })
     this.#longest.set(0)
