@@ -13,6 +13,7 @@ export const moverErrors = {
     isFinal: false,
     remedy: 'find what still writes to the source volume, stop it, and run the final round again',
   },
+  Unreached: { isFinal: false, remedy: 'run the round through a relay' },
   PeerLost: { isFinal: false, remedy: 'run the round again; it continues where this one ended' },
   PeerRefused: { isFinal: true, remedy: 'see that both movers have the credentials of the same move' },
   ProtocolViolated: { isFinal: true, remedy: 'see that both movers are of the same version and of nobody else' },

@@ -27,7 +27,7 @@ export function parseAddress(text: string): { readonly host: string; readonly po
   return host === undefined || isIP(host) === 0 || !(port >= 1 && port <= 65_535) ? undefined : { host, port }
 }
 
-/** Opens a TCP connection to the source. Rejects with PeerLost. */
+/** Opens a TCP connection to the source. Rejects with Unreached. */
 export async function dialSource(address: string, signal: AbortSignal): Promise<Socket> {
   const parsed = parseAddress(address)
   if (parsed === undefined) throw new MoverError('ProtocolViolated', `"${address}" is not IP:PORT`)
@@ -39,11 +39,14 @@ export async function dialSource(address: string, signal: AbortSignal): Promise<
   } catch (cause) {
     socket.on('error', () => undefined).destroy()
     signal.throwIfAborted()
-    throw new MoverError('PeerLost', `the source is not reached at ${address}: ${String(cause)}`, { cause })
+    throw new MoverError('Unreached', `the source is not reached at ${address}: ${String(cause)}`, { cause })
   }
 }
 
-/** The target's TLS session with the source over a connection. Rejects with PeerRefused or PeerLost. */
+/**
+ * The target's TLS session with the source over a connection. Rejects with PeerRefused or PeerLost; at an address, with
+ * Unreached: whatever is there, the source is not.
+ */
 export async function secureWithSource(
   socket: Duplex,
   { credentials, move, isDirect, signal }: PeerOptions,
@@ -72,9 +75,10 @@ export async function secureWithSource(
     tls.on('error', () => undefined).destroy()
     socket.destroy()
     signal.throwIfAborted()
+    const message = cause instanceof MoverError ? cause.message : `no TLS connection with the source: ${String(cause)}`
+    if (isDirect) throw new MoverError('Unreached', message, { cause })
     if (cause instanceof MoverError) throw cause
-    const kind = isCertificateError(cause) ? 'PeerRefused' : 'PeerLost'
-    throw new MoverError(kind, `no TLS connection with the source: ${String(cause)}`, { cause })
+    throw new MoverError(isCertificateError(cause) ? 'PeerRefused' : 'PeerLost', message, { cause })
   }
 }
 

@@ -1,7 +1,7 @@
 // The rounds that run now. A round takes minutes or hours, so a reconcile only starts it and looks at it. A round that is
 // lost with its process is run again: it sends only what differs.
 import { pipeline } from 'node:stream/promises'
-import { childSignal, systemClock } from '#async/index.ts'
+import { childSignal, systemClock, type Clock } from '#async/index.ts'
 import type { VolumeMoveStatus } from '#crds/index.ts'
 import {
   createMoverControl,
@@ -43,14 +43,16 @@ export interface MoveState {
   readRate?: number
   /** How the movers of the present or the last round reach each other. */
   connection?: NonNullable<VolumeMoveStatus['connection']>
-  /** The pod of the source that the target did not reach, and why: rounds with this pod are relayed. */
-  unreached?: { readonly pod: string; readonly message: string }
+  /** The address at which the target did not reach this pod of the source, why, and when, in Unix milliseconds. */
+  unreached?: { readonly pod: string; readonly address: string; readonly message: string; readonly atMs: number }
   failures: number
   credentials?: MoveCredentials
   /** When the line for people was last written. */
   toldAt?: number
   /** Since when the move waits for a place, or has waited for the one that it has. */
   askedAt?: number
+  /** When it lent its place to another move, because it got nowhere. */
+  lentAt?: number
   /** When the move got its place, or when its last good round ended. */
   wellAt?: number
   /** What is left to copy is so little that it needs no place. */
@@ -61,28 +63,42 @@ export interface MoveState {
   readonly eventsAt: Map<string, number>
 }
 
+/** For how long an address that was not reached is not tried again: an attempt may take ten seconds. */
+const directAgainMs = 10 * 60_000
+
+interface DirectAttempt {
+  readonly mode: RoundMode
+  readonly direct: DirectWay
+  readonly nowMs: () => number
+  readonly attempt: (source: RoundOptions['source']) => Promise<RoundResult>
+}
+
 /**
- * Runs the round from pod to pod, if it may be; resolves with the reason if it cannot be. An address that leads nowhere,
- * or to somebody else, is a reason; what fails after the movers have met is not. The member says the address, so only
- * one address is tried for a pod.
+ * Runs the round from pod to pod, if it may be; resolves with the reason if it cannot be. That the target says Unreached
+ * is a reason: the address leads nowhere, or to somebody else. Any other failure is one of the round. The member says the
+ * address, so only one address is tried for a pod. It is tried again after a while, but not by the last round, during
+ * which the application is stopped.
  */
 async function tryDirect(
   state: MoveState,
-  direct: Ways['direct'],
-  attempt: (source: RoundOptions['source']) => Promise<RoundResult>,
+  { mode, direct, nowMs, attempt }: DirectAttempt,
 ): Promise<RoundResult | string> {
   if ('whyNot' in direct) return direct.whyNot
   const { address, pod } = direct
-  if (state.unreached?.pod === pod) return state.unreached.message
+  const { unreached } = state
+  if (unreached?.pod === pod) {
+    const mayTry = mode === 'copy' && unreached.address === address && nowMs() - unreached.atMs >= directAgainMs
+    if (!mayTry) return unreached.message
+  }
   try {
     state.connection = { way: 'Direct', message: `the mover is reached at ${address}` }
-    return await attempt({ address })
+    const result = await attempt({ address })
+    delete state.unreached
+    return result
   } catch (error) {
-    const { phase = 'connecting' } = state.round?.progress ?? {}
-    const isUnreached = error instanceof MoverError && (error.code === 'PeerLost' || error.code === 'PeerRefused')
-    if (!isUnreached || phase !== 'connecting') throw error
+    if (!(error instanceof MoverError) || error.code !== 'Unreached') throw error
     const message = `not direct: ${error.message}`.slice(0, 1024)
-    state.unreached = { pod, message }
+    state.unreached = { pod, address, message, atMs: nowMs() }
     return message
   }
 }
@@ -95,11 +111,13 @@ export class Rounds implements Disposable {
   readonly #states = new Map<string, MoveState>()
   readonly #signal: AbortSignal
   readonly #changed: (move: string) => void
+  readonly #clock: Pick<Clock, 'now'>
 
   /** `changed` is called with the name of a move when its round has ended. */
-  constructor(signal: AbortSignal, changed: (move: string) => void) {
+  constructor(signal: AbortSignal, changed: (move: string) => void, clock: Pick<Clock, 'now'> = systemClock) {
     this.#signal = signal
     this.#changed = changed
+    this.#clock = clock
   }
 
   stateOf(move: string): MoveState {
@@ -140,7 +158,8 @@ export class Rounds implements Disposable {
           (progress) => (round.progress = progress),
           life.signal,
         )
-      const whyNot = await tryDirect(state, ways.direct, attempt)
+      const nowMs = (): number => this.#clock.now()
+      const whyNot = await tryDirect(state, { mode, direct: ways.direct, nowMs, attempt })
       if (typeof whyNot !== 'string') return whyNot
       state.connection = { way: 'Relayed', message: whyNot }
       void this.#relay(control('target'), ways.source, life.signal)

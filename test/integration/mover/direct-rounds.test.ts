@@ -2,16 +2,16 @@
 // who is not the mover of the source.
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import { expect } from 'chai'
-import { issueMoverCredentials, type PartyCredentials, type RoundResult } from '#mover/index.ts'
+import { issueMoverCredentials, type PartyCredentials, type RoundMode, type RoundResult } from '#mover/index.ts'
 import { startMover } from '#mover/program/index.ts'
 import { Rounds, type MoveState, type Ways } from '#operator/volumes/rounds.ts'
 import { silentLogger } from '#telemetry/index.ts'
-import { freePort } from '#test/support/index.ts'
+import { freePort, waitFor } from '#test/support/index.ts'
 import { dialPort } from './mover-pair.ts'
 
 describe('a round between members whose pods reach each other', () => {
@@ -20,14 +20,14 @@ describe('a round between members whose pods reach each other', () => {
   let root: string
   let rounds: Rounds
   let ports: { readonly source: number; readonly target: number }
-  let [dialled, changes] = [0, 0]
+  let [dialled, changes, nowMs] = [0, 0, 0]
   before(async () => {
     root = mkdtempSync(join(tmpdir(), 'kcp-direct-'))
     stack.defer(() => rmSync(root, { recursive: true, force: true }))
     for (const folder of ['source', 'target']) mkdirSync(join(root, folder))
     const life = new AbortController()
     stack.defer(() => life.abort())
-    rounds = stack.use(new Rounds(life.signal, (move) => ended.get(move)?.()))
+    rounds = stack.use(new Rounds(life.signal, (move) => ended.get(move)?.(), { now: () => nowMs }))
     const credentials = await rounds.credentialsOf('move-1')
     const start = async (role: 'source' | 'target'): Promise<number> => {
       const options = { role, volume: join(root, role), block: false, credentials: credentials[role] }
@@ -37,9 +37,19 @@ describe('a round between members whose pods reach each other', () => {
   })
   after(() => stack.disposeAsync())
 
+  /** Starts a round; resolves once it is over. */
+  const start = (
+    { direct, target = dialPort(ports.target) }: Pick<Ways, 'direct'> & Partial<Pick<Ways, 'target'>>,
+    mode: RoundMode = 'copy',
+  ): Promise<void> => {
+    const over = new Promise<void>((resolve) => ended.set('move-1', resolve))
+    rounds.start('move-1', { mode }, { source: dialPort(ports.source), target, direct })
+    return over
+  }
   /** Runs a round after a change; resolves with how it ended, and how often the operator dialled the source. */
   const run = async (
     direct: Ways['direct'],
+    mode: RoundMode = 'final',
   ): Promise<{ state: MoveState; dials: number; result: RoundResult; seconds: number }> => {
     const state = rounds.stateOf('move-1')
     const text = `change ${++changes}`
@@ -56,14 +66,14 @@ describe('a round between members whose pods reach each other', () => {
       direct,
     }
     const since = performance.now()
-    rounds.start('move-1', { mode: 'final' }, ways)
+    rounds.start('move-1', { mode }, ways)
     await over
     const seconds = (performance.now() - since) / 1000
     const end = state.ended
     delete state.ended
     if (end === undefined || 'error' in end) throw new Error('the round failed', { cause: end?.error })
     expect(readFileSync(join(root, 'target/file'), 'utf8')).to.equal(text)
-    expect(end.result.verified).to.equal(true)
+    expect(end.result.verified).to.equal(mode === 'final' ? true : undefined)
     return { state, dials: dialled, result: end.result, seconds }
   }
 
@@ -111,6 +121,85 @@ describe('a round between members whose pods reach each other', () => {
     } finally {
       for (const socket of sockets) socket.destroy()
       server.close()
+    }
+  })
+
+  it('goes from pod to pod after a round that the operator ended while it connected', async () => {
+    const connected = Promise.withResolvers<Socket>()
+    const server = createServer((socket) => connected.resolve(socket.on('error', () => undefined)))
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    try {
+      const address = `127.0.0.1:${(server.address() as AddressInfo).port}`
+      const over = start({ direct: { address, pod: 'ended' } })
+      const socket = await connected.promise
+      rounds.stateOf('move-1').round?.end()
+      await over
+      socket.destroy()
+    } finally {
+      server.close()
+    }
+    expect(rounds.stateOf('move-1').ended).to.equal(undefined)
+    const { state } = await run({ address: `127.0.0.1:${ports.source}`, pod: 'ended' })
+    expect(state.connection?.way).to.equal('Direct')
+  })
+  it("fails, and goes from pod to pod the next time, if the operator's own way to the target is lost", async () => {
+    const address = `127.0.0.1:${ports.source}`
+    const direct = { address, pod: 'lost-way' }
+    const ways: readonly [string, Ways['target']][] = [
+      ['no port-forward', () => Promise.reject(new Error('the API of the member is away'))],
+      [
+        'a port-forward that ends',
+        async (signal) => {
+          const stream = await dialPort(ports.target)(signal)
+          setTimeout(() => stream.destroy(), 20)
+          return stream
+        },
+      ],
+    ]
+    for (const [title, target] of ways) {
+      const silent = createServer((socket) => void socket.on('error', () => undefined))
+      silent.listen(0, '127.0.0.1')
+      await once(silent, 'listening')
+      const slow = `127.0.0.1:${(silent.address() as AddressInfo).port}`
+      await start({ direct: title === 'no port-forward' ? direct : { ...direct, address: slow }, target })
+      silent.close()
+      const { ended: end } = rounds.stateOf('move-1')
+      delete rounds.stateOf('move-1').ended
+      expect(end, title).to.have.property('error').that.has.property('code', 'PeerLost')
+      // The mover of the target notices that control has gone.
+      await waitFor(async () => (await run(direct)).state.connection?.way === 'Direct', {
+        ...{ what: `${title} to be mended`, deadlineMs: 10_000 },
+      })
+    }
+  })
+  it('tries an address again after ten minutes, and no other one of the pod, and not in the last round', async () => {
+    const address = `127.0.0.1:${await freePort()}`
+    const other = `127.0.0.1:${ports.source}`
+    const wayOf = async (at: string, mode: RoundMode): Promise<string | undefined> =>
+      (await run({ address: at, pod: 'again' }, mode)).state.connection?.way
+    expect(await wayOf(address, 'copy')).to.equal('Relayed')
+    // From now on the mover is there.
+    const proxy = createServer((near) => {
+      const far = connect(ports.source, '127.0.0.1')
+      for (const [one, two] of [
+        [near, far],
+        [far, near],
+      ] as const)
+        one.on('error', () => two.destroy()).pipe(two)
+    })
+    proxy.listen(Number(address.split(':')[1]), '127.0.0.1')
+    await once(proxy, 'listening')
+    try {
+      nowMs += 9 * 60_000
+      expect(await wayOf(address, 'copy'), 'after nine minutes').to.equal('Relayed')
+      nowMs += 60_000
+      expect(await wayOf(other, 'copy'), 'another address').to.equal('Relayed')
+      expect(await wayOf(address, 'final'), 'the last round').to.equal('Relayed')
+      expect(await wayOf(address, 'copy'), 'after ten minutes').to.equal('Direct')
+      expect(await wayOf(address, 'final'), 'once it was reached').to.equal('Direct')
+    } finally {
+      proxy.close()
     }
   })
 

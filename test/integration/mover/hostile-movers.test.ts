@@ -291,7 +291,8 @@ describe('a mover', () => {
         const error = await controlOf(mover, 'target')
           .round({ mode: 'copy', source: { address: source.address } }, () => undefined, never)
           .catch((reason: unknown) => reason)
-        expect(error, party).to.have.property('code', 'PeerRefused')
+        expect(error, party).to.have.property('code', 'Unreached')
+        expect(error, party).to.have.property('message').that.includes('is not the source of "move-1"')
       }
     })
     it('ends a round whose source falls silent', async () => {

@@ -133,7 +133,7 @@ describe('a round of movers', () => {
   it('says that the source is lost if it is not there', async () => {
     const pair = await pairOf()
     const error = await failureOf(pair.round({ source: { address: '127.0.0.1:1' } }))
-    expect(error).to.include({ code: 'PeerLost', isFinal: false })
+    expect(error).to.include({ code: 'Unreached', isFinal: false })
     expect(await failureOf(pair.round({ source: { address: 'localhost:8443' } }))).to.have.property(
       'code',
       'ProtocolViolated',
