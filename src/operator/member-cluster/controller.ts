@@ -195,7 +195,9 @@ class Members {
     const imported = deps.apis.placedIn(name, (api) => mayMove(api, informer.store.list()))
     const isDraining = memberState(object) === 'Draining'
     const claims = isDraining ? await placed.unusedClaimsIn(name, signal) : []
-    const drain = isDraining ? drainProgress(name, { workloads: placed.workloadsIn(name), claims }) : undefined
+    const drain = isDraining
+      ? drainProgress(name, { workloads: placed.workloadsIn(name), claims, arriving: placed.arrivingIn(name) })
+      : undefined
     const requested = await placed.requestedIn(name, signal)
     const isRestored = found.kind === 'answered' && this.#revisions.hasGoneBack(name, found)
     const nowMs = this.#clock.now()

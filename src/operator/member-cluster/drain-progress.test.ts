@@ -11,7 +11,7 @@ function workload(name: string, placed: Record<string, string>, held?: string): 
 
 describe('the progress of a drain', () => {
   const lines = (...workloads: WorkloadThere[]): string[] =>
-    drainProgress('east', { workloads, claims: [] }).remaining.map(
+    drainProgress('east', { workloads, claims: [], arriving: [] }).remaining.map(
       ({ name, state, message }) => `${name} ${state}: ${message}`,
     )
 
@@ -56,7 +56,7 @@ describe('the progress of a drain', () => {
       { cluster: 'acme', claim: claim('moving'), move },
       { cluster: 'acme', claim: claim('stuck') },
     ]
-    const { moving, held, claims: count, remaining } = drainProgress('east', { workloads: [], claims })
+    const { moving, held, claims: count, remaining } = drainProgress('east', { workloads: [], claims, arriving: [] })
     expect([moving, held, count]).to.deep.equal([1, 1, 2])
     expect(remaining.map(({ name, state }) => [name, state])).to.deep.equal([
       ['stuck', 'Held'],
@@ -64,11 +64,26 @@ describe('the progress of a drain', () => {
     ])
     expect(remaining[1]?.message).to.equal('its volume moves to member cluster "west": round 1: 40 %')
   })
+  it('waits for a volume whose claim is about to arrive', () => {
+    const arriving = {
+      ...({ apiVersion: 'kcp.dev/v1alpha1', kind: 'VolumeMove', metadata: { name: 'v-1' } } as const),
+      spec: {
+        ...{ logicalCluster: 'acme', namespace: 'shop', claim: 'data', claimUid: 'u', from: 'west', to: 'east' },
+        ...({ way: 'Copy', retainSeconds: 5 } as const),
+      },
+      status: { phase: 'Binding' as const },
+    }
+    const { moving, claims, remaining } = drainProgress('east', { workloads: [], claims: [], arriving: [arriving] })
+    expect([moving, claims]).to.deep.equal([1, 0])
+    expect(remaining.map(({ name, message }) => [name, message])).to.deep.equal([
+      ['data', 'its volume arrives from member cluster "west", and leaves again: the claim gets its new volume'],
+    ])
+  })
   it('counts all and lists the first fifty', () => {
     const many = Array.from({ length: 70 }, (_, i) =>
       workload(`w${i}`, { east: 'Serving' }, i < 20 ? 'full' : undefined),
     )
-    const { moving, held, remaining } = drainProgress('east', { workloads: many, claims: [] })
+    const { moving, held, remaining } = drainProgress('east', { workloads: many, claims: [], arriving: [] })
     expect([moving, held, remaining.length]).to.deep.equal([50, 20, 50])
     expect(remaining.slice(0, 20).every(({ state }) => state === 'Held')).to.equal(true)
   })

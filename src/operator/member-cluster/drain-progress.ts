@@ -36,12 +36,21 @@ export interface ClaimThere {
 
 const maxMessage = 1024
 
-/** The progress of draining `member`, where these workloads still have something, and these claims a volume. */
-export function drainProgress(
-  member: string,
-  { workloads, claims }: { readonly workloads: readonly WorkloadThere[]; readonly claims: readonly ClaimThere[] },
-): DrainProgress {
-  const all = [...workloads.map((one) => remainingOf(member, one)), ...claims.map(remainingClaim)]
+/** What a member still has, or is about to have. */
+export interface LeftInMember {
+  readonly workloads: readonly WorkloadThere[]
+  readonly claims: readonly ClaimThere[]
+  /** Moves whose claims become claims of the member. */
+  readonly arriving: readonly DeepReadonly<VolumeMove>[]
+}
+
+/** The progress of draining `member`. */
+export function drainProgress(member: string, { workloads, claims, arriving }: LeftInMember): DrainProgress {
+  const all = [
+    ...workloads.map((one) => remainingOf(member, one)),
+    ...claims.map(remainingClaim),
+    ...arriving.map(arrivingClaim),
+  ]
   const held = all.filter(({ state }) => state === 'Held').length
   return {
     moving: all.length - held,
@@ -64,6 +73,15 @@ function remainingClaim({ cluster, claim, move }: ClaimThere): RemainingWorkload
   const { summary = 'it begins' } = move.status ?? {}
   const text = `its volume moves to member cluster "${move.spec.to}": ${summary}`
   return { ...where, state: 'Moving', message: text.slice(0, maxMessage) }
+}
+
+function arrivingClaim({ spec, status }: DeepReadonly<VolumeMove>): RemainingWorkload {
+  const { summary = 'the claim gets its new volume' } = status ?? {}
+  const message = `its volume arrives from member cluster "${spec.from}", and leaves again: ${summary}`
+  return {
+    ...{ logicalCluster: spec.logicalCluster, kind: 'PersistentVolumeClaim' },
+    ...{ namespace: spec.namespace, name: spec.claim, state: 'Moving', message: message.slice(0, maxMessage) },
+  }
 }
 
 function remainingOf(member: string, { cluster, workload }: WorkloadThere): RemainingWorkload {

@@ -92,6 +92,11 @@ export class PlacedWorkloads implements Disposable {
       })
   }
 
+  /** The moves of which the claim has no other way but into the member, unless the member is removed. */
+  arrivingIn(member: string): readonly DeepReadonly<VolumeMove>[] {
+    return this.#moves().filter(({ spec, status }) => spec.to === member && status?.phase === 'Binding')
+  }
+
   /** Requests of the pods of these workloads, as a ResourceList. Waits for the first lists. */
   async requestedIn(member: string, signal: AbortSignal): Promise<Record<string, string>> {
     await Promise.all(this.#kinds.map(({ informer }) => informer.synced(signal)))

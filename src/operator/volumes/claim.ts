@@ -196,14 +196,17 @@ export async function arrive(parties: VolumeParties, claim: Claim, volumeName: s
 }
 
 /**
- * Marks the claim in the old member, so that it is kept with its volume and its namespace for a while. Resolves with the
- * time until when, in Unix milliseconds; undefined if the member does not have the claim.
+ * Marks the claim in the old member, so that it is kept with its volume and its namespace for a while; in place of the
+ * mark of an earlier move, after which the claim came back. Resolves with the time until when, in Unix milliseconds;
+ * undefined if the member does not have the claim.
  */
 export async function keep({ source, move, signal }: VolumeParties, untilMs: number): Promise<number | undefined> {
   const ref = { namespace: source.namespace, name: move.spec.claim }
   const found = await source.client.tryGet<Claim>(gvrs.claims, ref, { signal })
-  const known = found?.metadata.annotations?.[keptVolumeAnnotation]
-  if (found === undefined || known !== undefined) return known === undefined ? undefined : Date.parse(known)
+  if (found === undefined) return undefined
+  const isMarked = found.metadata.labels?.[volumeMoveLabel] === move.metadata.name
+  const known = found.metadata.annotations?.[keptVolumeAnnotation]
+  if (isMarked && known !== undefined) return Date.parse(known)
   const metadata = {
     uid: found.metadata.uid,
     labels: { [volumeMoveLabel]: move.metadata.name },
@@ -211,6 +214,16 @@ export async function keep({ source, move, signal }: VolumeParties, untilMs: num
   }
   await source.client.patch(gvrs.claims, ref, 'merge', { metadata }, { signal })
   return untilMs
+}
+
+/** Takes the mark of `keep` away again: the claim stays in the old member. */
+export async function keepNoMore({ source, move, signal }: VolumeParties): Promise<void> {
+  const ref = { namespace: source.namespace, name: move.spec.claim }
+  const found = await source.client.tryGet<Claim>(gvrs.claims, ref, { signal })
+  if (found?.metadata.labels?.[volumeMoveLabel] !== move.metadata.name) return
+  const labels = { [volumeMoveLabel]: null }
+  const metadata = { uid: found.metadata.uid, labels, annotations: { [keptVolumeAnnotation]: null } }
+  await source.client.patch(gvrs.claims, ref, 'merge', { metadata }, { signal })
 }
 
 /** Deletes the old claim that this or, in its target, an earlier move keeps, and its volume. True once it is gone. */

@@ -24,7 +24,7 @@ import type { ReconcileResult } from '#reconcile/index.ts'
 import { unlock } from './claim.ts'
 import { gvrs, Obstacle, partiesOf, type MemberAccess, type VolumeParties } from './parties.ts'
 import { advance, candidateOf, obstacleOf, pause, undo, type MoveContext, type Outcome } from './phases.ts'
-import { mayHavePlace, Places } from './places.ts'
+import { mayBeRefreshed, mayHavePlace, Places } from './places.ts'
 import { Rounds } from './rounds.ts'
 import { mayTell } from './tell.ts'
 
@@ -51,14 +51,17 @@ export function volumeMoveController(deps: VolumeMoveDeps): OperatorController {
     const informer = context.informers.of<VolumeMove>(volumeMoves)
     let add: (key: string) => void = () => undefined
     const rounds = stack.use(new Rounds(signal, (move) => add(move)))
-    const places = new Places(deps.limits ?? defaultVolumeMoveLimits, (move) => {
-      rounds.stateOf(move).wellAt = systemClock.now()
-      add(move)
-    })
+    const pool = (): Places =>
+      new Places(deps.limits ?? defaultVolumeMoveLimits, (move) => {
+        rounds.stateOf(move).wellAt = systemClock.now()
+        add(move)
+      })
+    const [places, refreshes] = [pool(), pool()]
     const keeper = new VolumeMoves(context, {
       ...deps,
       rounds,
       places,
+      refreshes,
       isKnown: (name) => members.store.get(name) !== undefined,
       isLost: (name) => isLostMember(members.store.get(name)),
     })
@@ -71,7 +74,8 @@ export function volumeMoveController(deps: VolumeMoveDeps): OperatorController {
         for (const move of informer.store.list()) resumePlace(move, { rounds, places })
         return [
           informer.onChange(({ key, before, after }) => {
-            if (after === undefined) places.giveBack(key, before?.spec.logicalCluster ?? '')
+            if (after === undefined)
+              for (const each of [places, refreshes]) each.giveBack(key, before?.spec.logicalCluster ?? '')
             const isSame =
               before?.metadata.generation === after?.metadata.generation &&
               before?.metadata.deletionTimestamp === after?.metadata.deletionTimestamp
@@ -119,7 +123,7 @@ const startMs = 30_000
 /** After how long without a good round a move lends its place to another one that waits. */
 const stuckMs = 5 * 60_000
 
-interface KeeperDeps extends VolumeMoveDeps, Pick<MoveContext, 'rounds' | 'places'> {
+interface KeeperDeps extends VolumeMoveDeps, Omit<MoveContext, 'image' | 'isSourceLost'> {
   /** Whether there is a MemberCluster of this name. */
   readonly isKnown: (member: string) => boolean
   readonly isLost: (member: string) => boolean
@@ -150,9 +154,11 @@ class VolumeMoves {
     }
     const outcome = await this.#attempt(move, signal)
     await this.#write(move, outcome, signal)
-    const { places, rounds } = this.#deps
-    const isDone = outcome.isOver === true || !mayHavePlace(outcome.status.phase)
+    const { places, refreshes, rounds } = this.#deps
+    const { phase } = outcome.status
+    const isDone = outcome.isOver === true || !mayHavePlace(phase)
     if (isDone || rounds.stateOf(name).isCopied === true) places.giveBack(name, move.spec.logicalCluster)
+    if (outcome.isOver === true || !mayBeRefreshed(phase)) refreshes.giveBack(name, move.spec.logicalCluster)
     if (outcome.isOver === true) return await this.#end(move, signal)
     return { requeueAfterSeconds: outcome.againSeconds ?? 5 }
   }
@@ -162,10 +168,8 @@ class VolumeMoves {
     let parties: VolumeParties | undefined
     try {
       const { from, to } = move.spec
-      const isLost = [from, to].some((member) => !this.#deps.isKnown(member))
-      if (isLost && status.phase !== 'Binding') return await this.#abandon(move, status, signal)
-      const isSourceGone = status.phase === 'Binding' && !this.#deps.isKnown(from)
-      const isSourceLost = isSourceGone || this.#deps.isLost(from)
+      if (![from, to].some((member) => this.#deps.isKnown(member))) return await this.#abandon(move, status, signal)
+      const isSourceLost = !this.#deps.isKnown(from) || this.#deps.isLost(from)
       const context = { ...this.#deps, isSourceLost }
       parties = await partiesOf(move, this.#context, { accessOf: this.#deps.accessOf, isSourceLost, signal })
       if (parties === undefined) return { status, isOver: true }
@@ -189,8 +193,8 @@ class VolumeMoves {
 
   /** Whether the move has a place, gets nowhere, and other moves wait. */
   #isStuck({ metadata: { name } }: VolumeMove): boolean {
-    const { places, rounds } = this.#deps
-    if (!places.has(name) || !places.areWanted) return false
+    const { places, refreshes, rounds } = this.#deps
+    if (![places, refreshes].some((pool) => pool.has(name) && pool.areWanted)) return false
     const { round, wellAt = Infinity } = rounds.stateOf(name)
     return round === undefined && systemClock.now() - wellAt > stuckMs
   }
@@ -201,8 +205,10 @@ class VolumeMoves {
     parties: VolumeParties | undefined,
     signal: AbortSignal,
   ): Promise<void> {
-    this.#deps.rounds.stateOf(name).askedAt = systemClock.now()
-    this.#deps.places.giveBack(name, logicalCluster)
+    const { rounds, places, refreshes } = this.#deps
+    const nowMs = systemClock.now()
+    Object.assign(rounds.stateOf(name), { askedAt: nowMs, lentAt: nowMs })
+    for (const pool of [places, refreshes]) pool.giveBack(name, logicalCluster)
     try {
       if (parties !== undefined) await pause(parties, this.#deps)
     } catch (error) {
@@ -212,7 +218,7 @@ class VolumeMoves {
     }
   }
 
-  /** One of the members is not registered any more: what is left there cannot be removed. */
+  /** Neither member is registered any more: what is left there cannot be removed. */
   async #abandon(move: VolumeMove, status: VolumeMoveStatus, signal: AbortSignal): Promise<Outcome> {
     this.#deps.rounds.forget(move.metadata.name)
     const upstream = this.#context.virtual(`/clusters/${move.spec.logicalCluster}`)

@@ -44,6 +44,10 @@ export interface MemberSide extends MemberAccess {
   /** The namespace of the claim there. */
   readonly namespace: string
   readonly isDraining: boolean
+  /** Its MemberCluster is being deleted. */
+  readonly isEnding: boolean
+  /** It has no MemberCluster any more: nothing can be asked of it, and what is there stays. */
+  readonly isGone: boolean
   readonly serviceNetwork: ServiceNetwork
 }
 
@@ -79,8 +83,8 @@ function lostMember(name: string): MemberAccess {
 }
 
 /**
- * Throws Obstacle if a member is not connected; `isSourceLost`: the old member need not be. Undefined: the logical
- * cluster is gone.
+ * Throws Obstacle if a member is not connected; `isSourceLost`: the old member need not be, nor need a member that is
+ * gone. Undefined: the logical cluster is gone.
  */
 export async function partiesOf(
   move: DeepReadonly<VolumeMove>,
@@ -95,10 +99,12 @@ export async function partiesOf(
   const adopted = adoptedNamespace(found)
   const members = informers.of<MemberCluster>(memberClusters).store
   const sideOf = (name: string): MemberSide => {
-    const access = isSourceLost && name === from ? lostMember(name) : accessOf(name)
+    const member = members.get(name)
+    const isGone = member === undefined
+    const access = isGone || (isSourceLost && name === from) ? lostMember(name) : accessOf(name)
     if (access === undefined) throw new Obstacle('Unreachable', `member cluster "${name}" is not connected`)
     const own = downstreamNamespace(clusterIdOf(owner.metadata.uid ?? ''), namespace)
-    const member = members.get(name)
+    const isEnding = member?.metadata.deletionTimestamp !== undefined
     const isDraining = member !== undefined && memberState(member) === 'Draining'
     const { type: serviceNetwork = 'None' } = member?.spec?.serviceNetwork ?? {}
     return {
@@ -106,6 +112,8 @@ export async function partiesOf(
       name,
       namespace: adopted?.member === name ? adopted.namespace : own,
       isDraining,
+      isEnding,
+      isGone,
       serviceNetwork,
     }
   }

@@ -17,6 +17,7 @@ import {
   isLossAccepted,
   isOwned,
   keep,
+  keepNoMore,
   lock,
   lockOf,
   mayBeginEmpty,
@@ -37,7 +38,7 @@ import {
   removeNewClaim,
   reserve,
 } from './new-volume.ts'
-import { Obstacle, type VolumeParties } from './parties.ts'
+import { Obstacle, type MemberSide, type VolumeParties } from './parties.ts'
 import type { Candidate, Places, PlaceWait } from './places.ts'
 import type { MoveState, Rounds, Ways } from './rounds.ts'
 import {
@@ -57,6 +58,11 @@ import { bytesText, expectedDowntime, notKeptTexts, progressText, secondsText } 
 export interface MoveContext {
   readonly rounds: Rounds
   readonly places: Places
+  /**
+   * Places for rounds of volumes that are copied, until the application stops. They are others than those for copying:
+   * copies take hours, and a volume that waits for them would be older and older.
+   */
+  readonly refreshes: Places
   /** The image of kcp for movers. */
   readonly image: string
   /** Whether the old member does not answer, and an admin has made sure that nothing runs there. */
@@ -95,6 +101,10 @@ export async function advance(parties: VolumeParties, context: MoveContext): Pro
     return await undo(parties, context, status)
   }
   if (phase === 'Binding') return await bind(parties, context, status, claim)
+  const gone = removedOf(parties)
+  if (gone !== undefined) return { ...(await undo(parties, context, status)), obstacle: removed(gone) }
+  // Its end has begun.
+  if (phase === 'Cancelled') return await undo(parties, context, status)
   const { from } = move.spec
   if (move.spec.way === 'Restore' && volumeSourceOf(claim) === undefined)
     return {
@@ -112,16 +122,27 @@ export async function advance(parties: VolumeParties, context: MoveContext): Pro
   return await wayOf(parties, context, { ...status, phase }, claim)
 }
 
+function removedOf({ source, target }: VolumeParties): MemberSide | undefined {
+  return [source, target].find(({ isGone }) => isGone)
+}
+
+/** Why the claim stays where it is: an admin has removed one of the members. */
+function removed({ name, isGone }: MemberSide): NonNullable<Outcome['obstacle']> {
+  const what = isGone ? 'is not registered any more' : 'is being removed'
+  return { reason: 'MemberRemoved', message: `member cluster "${name}" ${what}: the claim stays where it is` }
+}
+
 /** Movers, rounds, and the last one. */
 async function copy(
   parties: VolumeParties,
-  { rounds, places, image }: MoveContext,
+  { rounds, places, refreshes, image }: MoveContext,
   status: VolumeMoveStatus,
   claim: Claim,
 ): Promise<Outcome> {
   const { move, signal } = parties
   const { name } = move.metadata
   const state = rounds.stateOf(name)
+  const pools = { rounds, places, refreshes }
   const old = await claimInSource(parties)
   const users = await usersOf(parties, move.spec.claim)
   const { inSource, isAwaited } = await workloadsOf(parties, claim)
@@ -146,7 +167,7 @@ async function copy(
   const isCopied = seen.status.phase === 'Ready' || isShort(state, seen.status)
   if (isPlaced && isCopied && isWaitingForConsent(parties, claim, isAwaited)) {
     // Nobody knows when the tenant agrees, so nothing is copied meanwhile, and no pod waits.
-    await pause(parties, { rounds, places })
+    await pause(parties, pools)
     return await ready(parties, seen.status, { state, claim, old, isAwaited })
   }
   const isDue = seen.status.phase === 'Ready' || (isCopied && isFresh(seen.status, move.spec))
@@ -159,6 +180,19 @@ async function copy(
     }
     state.wellAt ??= systemClock.now()
   }
+  const isStopped = !isPlaced && isAwaited
+  const refreshAt = refreshAtMs(seen.status, move.spec, isAwaited)
+  if (isDue && !isStopped && state.round === undefined && seen.status.phase !== 'Finishing') {
+    const wait = refreshWait({ ...candidateOf(move, state), sinceMs: refreshAt }, refreshes, state)
+    if (wait !== undefined) {
+      if (wait === 'rests') refreshes.giveBack(name, move.spec.logicalCluster)
+      delete state.wellAt
+      await rest(parties, state)
+      return late(await ready(parties, seen.status, { state, claim, old, isAwaited }), refreshAt, wait)
+    }
+    state.wellAt ??= systemClock.now()
+  }
+  if (isStopped || !isDue) refreshes.giveBack(name, move.spec.logicalCluster)
   state.isResting = false
   const credentials = await rounds.credentialsOf(name)
   await ensureNewClaim(parties, { old, upstream: claim })
@@ -173,20 +207,55 @@ async function copy(
   if (lost !== undefined) throw lost.reason
   const [from, to] = found.map((one) => (one as PromiseFulfilledResult<Mover>).value) as [Mover, Mover]
   const ways = { source: from.dial, target: to.dial, direct: directWay(parties, from) }
-  if (!isPlaced && isAwaited) return await last(parties, { rounds, ways, state, status: seen.status, old, claim })
+  if (isStopped) return await last(parties, { rounds, ways, state, status: seen.status, old, claim })
   if (state.round !== undefined)
     return running(state, { ...seen.status, phase: seen.status.phase === 'Ready' ? 'Ready' : 'Copying' })
-  const { everySeconds = restSeconds } = move.spec
-  // A round of a large volume reads much, even if nothing has changed.
-  const pauseSeconds = Math.max(restSeconds, (seen.status.lastRound?.seconds ?? 0) * 2)
-  const rested = sinceRound(seen.status) >= (isAwaited ? pauseSeconds : everySeconds)
   if (!isDue) {
     rounds.start(name, roundWish(move, 'copy'), ways)
     return running(state, { ...seen.status, phase: 'Copying' })
   }
-  if (rested) rounds.start(name, roundWish(move, 'copy'), ways)
+  if (refreshAt <= systemClock.now()) rounds.start(name, roundWish(move, 'copy'), ways)
   signal.throwIfAborted()
-  return await ready(parties, seen.status, { state, claim, old, isAwaited })
+  return late(await ready(parties, seen.status, { state, claim, old, isAwaited }), refreshAt)
+}
+
+/** When a volume that is copied has its next round, in Unix milliseconds. */
+function refreshAtMs(
+  status: VolumeMoveStatus,
+  { everySeconds = restSeconds }: DeepReadonly<VolumeMove>['spec'],
+  isAwaited: boolean,
+): number {
+  const { completionTime, seconds = 0 } = status.lastRound ?? {}
+  // A round of a large volume reads much, even if nothing has changed.
+  const pauseSeconds = isAwaited ? Math.max(restSeconds, seconds * 2) : everySeconds
+  return completionTime === undefined ? 0 : Date.parse(completionTime) + pauseSeconds * 1000
+}
+
+/** For how long before their next round movers stay, if nobody needs their place: they take seconds to start. */
+const warmMs = 60_000
+
+/**
+ * Why the movers of a volume that is copied do not run: its next round is not due, or there is no place for it.
+ * Undefined: they may run.
+ */
+function refreshWait(move: Candidate, refreshes: Places, { lentAt = 0 }: MoveState): 'rests' | PlaceWait | undefined {
+  const leftMs = move.sinceMs - systemClock.now()
+  if (leftMs <= 0) return refreshes.take({ ...move, sinceMs: Math.max(move.sinceMs, lentAt) })
+  return leftMs <= warmMs && !refreshes.areWanted && refreshes.tryTake(move) ? undefined : 'rests'
+}
+
+/** How late the round of a copied volume may be before its users are told, milliseconds. */
+const lateMs = 60_000
+
+/** Looks again when the next round is due, and tells that it waits for a place, if nothing else is in the way. */
+function late(outcome: Outcome, refreshAt: number, wait?: 'rests' | PlaceWait): Outcome {
+  const leftMs = refreshAt - systemClock.now()
+  const againSeconds = Math.min(outcome.againSeconds ?? lookSeconds, Math.max(lookSeconds, leftMs / 1000))
+  const isWaiting = wait !== undefined && wait !== 'rests' && leftMs < -lateMs
+  if (!isWaiting || outcome.obstacle !== undefined) return { ...outcome, againSeconds }
+  const { completionTime = '' } = outcome.status.lastRound ?? {}
+  const message = `is copied, as it was at ${completionTime}; the next round ${waitText(wait)}`
+  return { ...outcome, obstacle: { reason: 'Queued', message }, againSeconds }
 }
 
 /** The address at which the new member reaches the mover of the old one, if their pods reach each other. */
@@ -225,25 +294,29 @@ export function candidateOf({ metadata, spec }: DeepReadonly<VolumeMove>, state:
 }
 
 /** The move waits for its place. How many moves are before it is looked up rarely: each look costs as much as they are. */
-function queued(status: VolumeMoveStatus, { ahead, sinceMs, why }: PlaceWait): Outcome {
-  const message = `waits for ${ahead === 1 ? 'one move' : `${ahead} moves`} before it, since ${timestamp(sinceMs)}: ${why}`
+function queued(status: VolumeMoveStatus, wait: PlaceWait): Outcome {
+  const message = waitText(wait)
   return {
     status: { ...status, summary: message },
     obstacle: { reason: 'Queued', message },
-    againSeconds: Math.min(600, 30 + ahead),
+    againSeconds: Math.min(600, 30 + wait.ahead),
   }
+}
+
+function waitText({ ahead, sinceMs, why }: PlaceWait): string {
+  return `waits for ${ahead === 1 ? 'one move' : `${ahead} moves`} before it, since ${timestamp(sinceMs)}: ${why}`
 }
 
 /** Ends what the move does in both members, and gives its place back. What it has copied stays. */
 export async function pause(
   parties: VolumeParties,
-  { rounds, places }: Pick<MoveContext, 'rounds' | 'places'>,
+  { rounds, places, refreshes }: Pick<MoveContext, 'rounds' | 'places' | 'refreshes'>,
 ): Promise<void> {
   const { name } = parties.move.metadata
   const state = rounds.stateOf(name)
   state.round?.end()
   delete state.wellAt
-  places.giveBack(name, parties.move.spec.logicalCluster)
+  for (const pool of [places, refreshes]) pool.giveBack(name, parties.move.spec.logicalCluster)
   await rest(parties, state)
 }
 
@@ -545,7 +618,15 @@ async function bind(
   const { move, target, signal } = parties
   context.rounds.forget(move.metadata.name)
   const isUnfilled = move.spec.way === 'Restore' && volumeSourceOf(claim) !== undefined
-  if (memberOfClaim(claim) !== move.spec.to || isUnfilled) {
+  const hasArrived = memberOfClaim(claim) === move.spec.to && !isUnfilled
+  if (target.isGone && hasArrived) {
+    const movedTime = status.movedTime ?? timestamp(systemClock.now())
+    return { status: { ...status, movedTime, phase: 'Moved' }, againSeconds: 0.05 }
+  }
+  // Without the old member, the new volume is all that can be reached of the data. A restore has no old volume.
+  const mayStay = target.isEnding && !context.isSourceLost && !hasArrived && move.spec.way !== 'Restore'
+  if (target.isGone || mayStay) return await takeBack(parties, context, status)
+  if (!hasArrived) {
     // All data was compared, and nothing writes in a member that is fenced or gone: the claim arrives without it.
     if (context.isSourceLost && status.digest !== undefined && status.lostAfter === undefined) {
       const lostAfter = status.lastRound?.completionTime ?? timestamp(systemClock.now())
@@ -585,6 +666,18 @@ async function bind(
   return { status: { ...status, movedTime, phase: 'Moved', summary }, againSeconds: 1 }
 }
 
+/**
+ * The claim has not arrived in its new member, which an admin removes. Nothing has written to the old volume since the
+ * data was compared, so it is the volume of the claim as before.
+ */
+async function takeBack(parties: VolumeParties, context: MoveContext, status: VolumeMoveStatus): Promise<Outcome> {
+  const { move, target } = parties
+  if (!context.isSourceLost) await keepNoMore(parties)
+  const hasNewVolume = status.volumeName !== undefined && move.spec.way !== 'Shared'
+  if (hasNewVolume && !target.isGone) await abandonVolume(parties, status.volumeName ?? '')
+  return { ...(await undo(parties, context, { ...status, phase: 'Cancelled' })), obstacle: removed(target) }
+}
+
 /** A syncer that had not heard of the lock may have made a pod after the data was compared. */
 function usedAgain({ source }: VolumeParties, users: Awaited<ReturnType<typeof usersOf>>): Obstacle {
   const names = users.map(({ metadata }) => `"${metadata.name ?? ''}"`).join(', ')
@@ -609,9 +702,14 @@ async function finish(
   status: VolumeMoveStatus,
   claim: Claim | undefined,
 ): Promise<Outcome> {
-  const { move, source } = parties
+  const { move, source, target } = parties
   if (move.spec.way === 'Restore') return { status, isOver: true }
   const retainMs = move.spec.retainSeconds * 1000
+  if (source.isGone) return { status, isOver: true }
+  const isEnding = move.metadata.deletionTimestamp !== undefined
+  // The old volume may be all that is left of the data.
+  if (target.isGone && claim !== undefined && memberOfClaim(claim) === move.spec.to && !isEnding)
+    return { status, obstacle: lastCopy(move), againSeconds: 60 }
   if (isSourceLost) return { status, againSeconds: 30 }
   // A member that returns after its loss may have data that the new volume lacks. A claim that has come back to this
   // member has its present volume there.
@@ -619,7 +717,6 @@ async function finish(
   const returned = isOld ? await keep(parties, systemClock.now() + retainMs) : undefined
   const untilMs = returned ?? Date.parse(status.movedTime ?? '') + retainMs
   const waitMs = untilMs - systemClock.now()
-  const isEnding = move.metadata.deletionTimestamp !== undefined
   if (claim !== undefined && waitMs > 0 && !isEnding)
     return { status, againSeconds: Math.min(60, Math.max(1, waitMs / 1000)) }
   // A mover of a member that was lost could not be removed before; with it, the claim could not be deleted.
@@ -627,6 +724,11 @@ async function finish(
   if (!isWithoutMovers || !(await deleteKept(parties, source))) return { status, againSeconds: 1 }
   if (move.spec.way === 'Shared') await forgetShared(parties)
   return { status, isOver: true }
+}
+
+function lastCopy({ spec: { from, to } }: VolumeParties['move']): NonNullable<Outcome['obstacle']> {
+  const message = `member cluster "${to}", which has the data, is not registered any more: member cluster "${from}" keeps the old volume until the claim is deleted`
+  return { reason: 'MemberRemoved', message }
 }
 
 /** The old member is lost for now: goes on with the copy, if the tenant accepts that later writes are lost. */
@@ -659,29 +761,34 @@ function hasSnapshots({ spec }: DeepReadonly<VolumeMove>): boolean {
 
 /** Lets both members delete the volume of a claim that is gone. */
 async function discard(parties: VolumeParties, { volumeName }: VolumeMoveStatus): Promise<void> {
-  const { move, source } = parties
-  if (volumeName !== undefined) await abandonVolume(parties, volumeName)
-  if (move.spec.way === 'Restore') return
+  const { move, source, target } = parties
+  if (volumeName !== undefined && !target.isGone) await abandonVolume(parties, volumeName)
+  if (source.isGone || move.spec.way === 'Restore') return
   if (!(await deleteKept(parties, source)))
     throw new Obstacle('Working', 'the old claim is deleted', { againSeconds: 0.5 })
   if (move.spec.way === 'Shared') await forgetShared(parties)
 }
 
-/** Removes everything that the move has made, and its lock. The claim stays where it is. */
+/**
+ * Removes everything that the move has made, where the member is not gone, and its lock. The claim stays where it is. A
+ * copy that was kept up to date outlives the member with the data.
+ */
 export async function undo(
   parties: VolumeParties,
   { rounds }: MoveContext,
   status: VolumeMoveStatus,
 ): Promise<Outcome> {
-  rounds.forget(parties.move.metadata.name)
-  const left = [
-    await removeMovers(parties, 'source'),
-    await removeMovers(parties, 'target'),
-    await removeNewClaim(parties),
-  ]
-  if (hasSnapshots(parties.move)) left.push(await removeSnapshots(parties))
-  if (parties.move.spec.way === 'Shared' && status.phase !== 'Binding') await unshare(parties)
+  const { move, source, target } = parties
+  const { way } = move.spec
+  rounds.forget(move.metadata.name)
   const claim = await claimUpstream(parties)
+  const isLast = source.isGone && claim !== undefined && way === 'Replicate' && status.lastRound !== undefined
+  const left: boolean[] = []
+  if (!source.isGone) left.push(await removeMovers(parties, 'source'))
+  if (!target.isGone) left.push(await removeMovers(parties, 'target'))
+  if (!target.isGone && !isLast) left.push(await removeNewClaim(parties))
+  if (hasSnapshots(move)) left.push(await removeSnapshots(parties))
+  if (way === 'Shared' && status.phase !== 'Binding') await unshare(parties)
   if (claim !== undefined) await unlock(parties, claim)
   const phase: VolumeMovePhase = 'Cancelled'
   if (left.includes(false)) return { status: { ...status, phase }, againSeconds: 0.5 }

@@ -29,6 +29,11 @@ export function mayHavePlace(phase: VolumeMovePhase | undefined): boolean {
   return phase === undefined || phase === 'Preparing' || phase === 'Copying' || phase === 'Finishing'
 }
 
+/** Whether a move of this phase may have a place for rounds that keep its copy as new as it is. */
+export function mayBeRefreshed(phase: VolumeMovePhase | undefined): boolean {
+  return phase === 'Copying' || phase === 'Ready'
+}
+
 /**
  * Hands out the places. A place that becomes free goes to the logical cluster that has the fewest, and in it to the move
  * that has waited longest and whose members have room. A call costs at most n log n, with n moves that wait.
@@ -72,6 +77,14 @@ export class Places {
     }
     if (known === undefined) this.#wait(move)
     return this.#reasonOf(known ?? move)
+  }
+
+  /** Whether the move has a place, after it got one if there was room. It does not wait. */
+  tryTake(move: Candidate): boolean {
+    if (this.#holders.has(move.name)) return true
+    if (this.areWanted || this.#fullFor(move) !== undefined) return false
+    this.#hold(move)
+    return true
   }
 
   /** The move has ended, or copies no more for now. Nothing if it has no place and does not wait. */

@@ -186,9 +186,16 @@ function deletionFacts({ metadata: { annotations = {} } }: Volume): Record<strin
   )
 }
 
-/** The claim stays in its member: the new member forgets the volume, and the old one deletes it with its claim again. */
-export async function unshare({ move, source, target, signal }: VolumeParties): Promise<void> {
-  const labelSelector = `${volumeMoveLabel}=${move.metadata.name}`
+/**
+ * The claim stays in its member: the new member forgets the volume, and the old one deletes it with its claim again.
+ * Nothing is done in a member that is gone.
+ */
+export async function unshare(parties: VolumeParties): Promise<void> {
+  if (!parties.target.isGone) await forgetInTarget(parties)
+  if (!parties.source.isGone) await restorePolicy(parties)
+}
+
+async function forgetInTarget({ move, target, signal }: VolumeParties): Promise<void> {
   const name = sharedVolumeName(move)
   const shared = await target.client.tryGet<Volume>(gvrs.volumes, { name }, { signal }).catch(missingRight)
   if (shared?.metadata.labels?.[volumeMoveLabel] === move.metadata.name) {
@@ -199,6 +206,10 @@ export async function unshare({ move, source, target, signal }: VolumeParties): 
       .delete(gvrs.volumes, { name }, { ...(uid && { uid }), signal })
       .catch(tolerate('NotFound', 'Conflict'))
   }
+}
+
+async function restorePolicy({ move, source, signal }: VolumeParties): Promise<void> {
+  const labelSelector = `${volumeMoveLabel}=${move.metadata.name}`
   const { items } = await source.client.list<Volume>(gvrs.volumes, { labelSelector, signal }).catch(missingRight)
   for (const { metadata } of items) {
     const policy = metadata.annotations?.[policyAnnotation]
@@ -328,20 +339,22 @@ async function ensureSnapshot(
   )
 }
 
-/** Deletes the snapshots of the move on both sides; true once they are gone. */
+/** Deletes the snapshots of the move in the members that are not gone; true once they are deleted. */
 export async function removeSnapshots({ move, source, target, signal }: VolumeParties): Promise<boolean> {
   const name = newClaimName(move)
   const label = move.metadata.name
   let isGone = true
-  for (const [{ client }, namespace] of [
+  for (const [{ client, isGone: isMemberGone }, namespace] of [
     [target, systemNamespace],
     [source, source.namespace],
   ] as const) {
+    if (isMemberGone) continue
     const found = await client.tryGet<Snapshot>(snapshots, { namespace, name }, { signal })
     if (found?.metadata.labels?.[volumeMoveLabel] !== label) continue
     isGone = false
     await client.delete(snapshots, { namespace, name }, { signal }).catch(tolerate('NotFound'))
   }
+  if (target.isGone) return isGone
   const content = await target.client.tryGet<KubeObject>(contents, { name }, { signal })
   if (content?.metadata.labels?.[volumeMoveLabel] === label)
     await target.client.delete(contents, { name }, { signal }).catch(tolerate('NotFound'))
