@@ -31,5 +31,6 @@ export {
   needsClaim,
   ordinalOfClaim,
   takerOf,
+  unknownClaim,
   usesClaim,
 } from './rules/volumes.ts'

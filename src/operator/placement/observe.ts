@@ -29,6 +29,7 @@ import {
   type Rejection,
   type VolumeCopy,
   ordinalOfClaim,
+  unknownClaim,
   type OrdinalVolumes,
   type VolumesSeen,
 } from '#placement/index.ts'
@@ -76,27 +77,58 @@ export function observe(
   const services = inputs.servicesIn(namespaceKey).filter((service) => selects(service, workload))
   const networkOf = (member: string): ServiceNetwork => inputs.networkOf(member)
   const isReady = (member: string): boolean => inputs.isReady(member)
+  // Guards ask for the same member again and again.
+  const seen = oncePerMember((member) => ({
+    ...copySeen(workload, member, { services, networkOf, isReady }),
+    // A fenced member cannot be asked; an admin has made sure that nothing is left there.
+    ...(inputs.isFenced(member) && { gone: true, endpointsGone: true, isFenced: true }),
+    ...lostOf(choice, member, nowMs),
+  }))
+  const unknown = unknownOf(workload, choice, { seen, claims: () => inputs.claimsIn(namespaceKey) })
+  const hasVolumes = choice.volumesIn.length > 0 || unknown !== undefined
   return {
     choice,
     placedOn: placedOn(workload as KubeObject),
-    // Guards ask for the same member again and again.
-    seen: oncePerMember((member) => ({
-      ...copySeen(workload, member, { services, networkOf, isReady }),
-      // A fenced member cannot be asked; an admin has made sure that nothing is left there.
-      ...(inputs.isFenced(member) && { gone: true, endpointsGone: true, isFenced: true }),
-      ...lostOf(choice, member, nowMs),
-    })),
+    seen,
     networkOf,
-    ...(choice.volumesIn.length > 0 && { volumes: volumesOf(workload, namespaceKey, choice, inputs) }),
+    ...(hasVolumes && { volumes: volumesOf(workload, { namespaceKey, choice, unknown }, inputs) }),
     siblings: () => siblingsOf(ref, namespaceKey, inputs, nowMs),
   }
+}
+
+/** A claim that is not in the logical cluster, though the member that made it has a pod with it. */
+interface UnknownClaim {
+  readonly member: string
+  readonly claim: string
+}
+
+function unknownOf(
+  workload: CachedObject,
+  { scale }: Choice,
+  { seen, claims }: Pick<Observed, 'seen'> & { readonly claims: () => Iterable<CachedObject> },
+): UnknownClaim | undefined {
+  if (scale?.hasOrdinals !== true) return undefined
+  for (const [member, copy] of Object.entries(placedOn(workload as KubeObject))) {
+    const { pods = 0 } = seen(member)
+    if (pods === 0) continue
+    const start = copy.start ?? scale.start
+    const end = start + (copy.replicas ?? scale.replicas)
+    const claim = unknownClaim(workload, claims(), { start, end, pods })
+    if (claim !== undefined) return { member, claim }
+  }
+  return undefined
+}
+
+interface VolumesToObserve {
+  readonly namespaceKey: string
+  readonly choice: Choice
+  readonly unknown: UnknownClaim | undefined
 }
 
 /** The volumes of the workload, and their moves. */
 function volumesOf(
   workload: CachedObject,
-  namespaceKey: string,
-  { volumesIn }: Choice,
+  { namespaceKey, choice: { volumesIn }, unknown }: VolumesToObserve,
   inputs: PlacementInputs,
 ): ObservedVolumes {
   const claims = claimsWithData(workload, inputs.claimsIn(namespaceKey))
@@ -105,19 +137,25 @@ function volumesOf(
   const isCopiedTo = (claim: CachedObject, to: string): boolean =>
     memberOfClaim(claim) === to ||
     active.some(({ spec, status }) => spec.claimUid === claim.metadata.uid && spec.to === to && isReady(status?.phase))
-  const isCopied = (to: string): boolean => claims.every((claim) => isCopiedTo(claim, to))
+  const isKnown = (to: string): boolean => unknown === undefined || unknown.member === to
+  const isCopied = (to: string): boolean => isKnown(to) && claims.every((claim) => isCopiedTo(claim, to))
+  const missing = unknown && [
+    `claim "${unknown.claim}" of member cluster "${unknown.member}" is not in the logical cluster yet: without it, its data would stay behind`,
+  ]
   const summaries = active.flatMap(({ spec, status }) => (status?.summary ? [`${spec.claim}: ${status.summary}`] : []))
   const problems = active.flatMap(({ spec, status }) => {
     const { reason = '', message = '' } =
       status?.conditions?.find(({ type, status: is }) => type === 'Progressing' && is === 'False') ?? {}
     return reason === '' ? [] : [{ cluster: spec.to, reason, message: `volume of claim "${spec.claim}": ${message}` }]
   })
-  const byOrdinal = byOrdinalOf(workload, claims, isCopiedTo)
+  const byOrdinal = byOrdinalOf(workload, claims, { isKnown, isCopiedTo })
+  const progress = [...(missing ?? []), ...summaries]
   return {
     in: volumesIn,
     isCopied,
+    ...(unknown && { unknownIn: unknown.member }),
     ...(byOrdinal && { byOrdinal }),
-    ...(summaries.length > 0 && { progress: summaries.slice(0, maxSummaries).join('; ') }),
+    ...(progress.length > 0 && { progress: progress.slice(0, maxSummaries).join('; ') }),
     problems: problems.slice(0, maxSummaries),
   }
 }
@@ -126,7 +164,13 @@ function volumesOf(
 function byOrdinalOf(
   workload: CachedObject,
   claims: readonly CachedObject[],
-  isCopiedTo: (claim: CachedObject, to: string) => boolean,
+  {
+    isKnown,
+    isCopiedTo,
+  }: {
+    readonly isKnown: (to: string) => boolean
+    readonly isCopiedTo: (claim: CachedObject, to: string) => boolean
+  },
 ): OrdinalVolumes | undefined {
   const ofOrdinal = new Map<number, CachedObject[]>()
   for (const claim of claims) {
@@ -138,7 +182,7 @@ function byOrdinalOf(
   const ordinals = [...ofOrdinal.keys()].sort((a, b) => a - b)
   return {
     in: (ordinal) => at(ordinal).flatMap((claim) => memberOfClaim(claim) ?? []),
-    isCopied: (ordinal, to) => at(ordinal).every((claim) => isCopiedTo(claim, to)),
+    isCopied: (ordinal, to) => isKnown(to) && at(ordinal).every((claim) => isCopiedTo(claim, to)),
     firstElsewhere: (member) =>
       ordinals.find((ordinal) => at(ordinal).some((claim) => memberOfClaim(claim) !== member)),
   }

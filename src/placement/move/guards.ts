@@ -32,7 +32,7 @@ export const guards = {
     waitsFor: 'its volumes to be copied',
     met: ({ name }, { volumes, decision: { wanted } }) =>
       wanted.kind !== 'members' ||
-      volumes?.in.includes(name) !== true ||
+      (volumes?.in.includes(name) !== true && volumes?.unknownIn !== name) ||
       wanted.names.every((to) => to === name || volumes.isCopied(to)),
   },
   VolumesHere: {
@@ -41,7 +41,7 @@ export const guards = {
       volumes === undefined ||
       (volumes.byOrdinal !== undefined && before?.start !== undefined
         ? ordinalsOf(before).every((ordinal) => isHere(ordinal, name, volumes.byOrdinal))
-        : volumes.in.every((member) => member === name)),
+        : [...volumes.in, volumes.unknownIn ?? name].every((member) => member === name)),
   },
   SpecObserved: {
     waitsFor: 'the controllers of the member cluster to see it',

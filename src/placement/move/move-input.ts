@@ -77,6 +77,8 @@ export interface VolumesSeen {
   readonly isCopied: (to: string) => boolean
   /** How far the copy is, in words. */
   readonly progress?: string
+  /** A member with a claim that is not in the logical cluster yet: what it has, nobody knows. */
+  readonly unknownIn?: string
   /** The volumes by the ordinal of their pod. Absent: pods share them, or have no ordinals. */
   readonly byOrdinal?: OrdinalVolumes
 }

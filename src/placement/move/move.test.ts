@@ -353,6 +353,7 @@ describe('the move engine', () => {
   })
 
   const volumes = (where: string, isCopied = false) => ({ in: [where], isCopied: () => isCopied, progress: '40 %' })
+  const unknown = { in: [], unknownIn: 'east', isCopied: () => false }
   for (const { title, input, after } of [
     {
       title: 'keeps a copy running until its volumes are copied',
@@ -373,6 +374,21 @@ describe('the move engine', () => {
       title: 'starts a copy where its volumes are',
       input: given({ west: 'Assumed' }, { strategy: 'breakBeforeMake', volumes: volumes('west') }),
       after: { west: 'Syncing' },
+    },
+    {
+      title: 'keeps a copy running while nobody knows what data it has',
+      input: given({ east: 'Serving' }, { strategy: 'breakBeforeMake', volumes: unknown }),
+      after: { east: 'Serving', west: 'Assumed' },
+    },
+    {
+      title: 'starts no copy while another member may have its data',
+      input: given({ west: 'Assumed' }, { strategy: 'breakBeforeMake', volumes: unknown }),
+      after: { west: 'Assumed' },
+    },
+    {
+      title: 'starts a copy where the member itself has what is not known',
+      input: given({ east: 'Assumed' }, { decision: decide(['east']), strategy: 'breakBeforeMake', volumes: unknown }),
+      after: { east: 'Syncing' },
     },
     {
       title: 'stops a copy that is wanted nowhere without copying its volumes',

@@ -327,6 +327,8 @@ describe('a StatefulSet with volumes that moves pod by pod', () => {
     now = start
     readonly replicas: number
     locked: { ordinal: number; member: string } | undefined
+    /** The member with a claim that nobody knows. */
+    unknownIn: string | undefined
 
     /** `claims`: how many ordinals have data, which may be more than have pods. */
     constructor(replicas: number, claims = replicas) {
@@ -362,10 +364,13 @@ describe('a StatefulSet with volumes that moves pod by pod', () => {
     }
 
     input(): Omit<MoveInput, 'seen'> {
-      const isCopied = (ordinal: number, to: string): boolean => this.data[ordinal] === to || this.copied.has(ordinal)
+      const { unknownIn } = this
+      const isCopied = (ordinal: number, to: string): boolean =>
+        (unknownIn ?? to) === to && (this.data[ordinal] === to || this.copied.has(ordinal))
       const members = [...new Set(this.data)]
       const volumes: VolumesSeen = {
         in: members,
+        ...(unknownIn !== undefined && { unknownIn }),
         isCopied: (to) => this.data.every((_, ordinal) => isCopied(ordinal, to)),
         byOrdinal: {
           in: (ordinal) => this.data.slice(ordinal, ordinal + 1),
@@ -442,6 +447,21 @@ describe('a StatefulSet with volumes that moves pod by pod', () => {
     }
     expect(world.placedOn).to.have.keys('west')
     expect(world.placedOn['west']).to.include({ state: 'Serving' }).and.not.have.any.keys('start', 'replicas', 'awaits')
+  })
+
+  it('ends no pod while a member has a claim that nobody knows', () => {
+    const world = new World(3)
+    for (const ordinal of [0, 1, 2]) world.copied.add(ordinal)
+    world.unknownIn = 'east'
+    for (let i = 0; i < 30; i++) world.step()
+    expect([world.ordinals('east'), world.ordinals('west')]).to.deep.equal([[0, 1, 2], []])
+    expect(world.placedOn['east']?.wait).to.include({ gate: 'VolumesCopied', then: 'Waits' })
+    world.unknownIn = undefined
+    for (let i = 0; i < 60; i++) {
+      world.step()
+      world.arrive()
+    }
+    expect(world.placedOn).to.have.keys('west')
   })
 
   it('takes claims along that no pod has at present', () => {

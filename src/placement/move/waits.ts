@@ -36,7 +36,8 @@ const gatesBefore: readonly Gate[] = ['NothingElsewhere', 'OrdinalFree', 'Ordina
 
 /** Whether data has to move to a wanted member. */
 function isForVolumes({ volumes, decision: { wanted } }: MoveInput): boolean {
-  return volumes !== undefined && wanted.kind === 'members' && volumes.in.some((name) => !wanted.names.includes(name))
+  if (volumes === undefined || wanted.kind !== 'members') return false
+  return [...volumes.in, ...(volumes.unknownIn ? [volumes.unknownIn] : [])].some((name) => !wanted.names.includes(name))
 }
 
 function deadlineOf(

@@ -9,6 +9,7 @@ import {
   needsClaim,
   ordinalOfClaim,
   takerOf,
+  unknownClaim,
 } from './volumes.ts'
 
 const claim = (name: string, annotations: Record<string, string> = {}): KubeObject => ({
@@ -107,6 +108,40 @@ describe('the ordinal of a claim', () => {
   ]
   for (const { title, set, name, expected } of cases)
     it(title, () => expect(ordinalOfClaim(set, claim(name))).to.equal(expected))
+})
+
+describe('a claim that a member made and that is not in the logical cluster', () => {
+  const set = workload('StatefulSet', 'db', [], ['data', 'wal'])
+  const both = (...ordinals: number[]): KubeObject[] =>
+    ordinals.flatMap((ordinal) => [claim(`data-db-${ordinal}`), claim(`wal-db-${ordinal}`)])
+  const three = { start: 0, end: 3, pods: 3 }
+  for (const { title, of = set, known, counts = three, expected } of [
+    { title: 'is none if all are there', known: both(0, 1, 2) },
+    { title: 'is the first one that lacks', known: both(0), expected: 'data-db-1' },
+    { title: 'is one of another template', known: [...both(0, 1), claim('data-db-2')], expected: 'wal-db-2' },
+    { title: 'is none of pods that are not made yet', known: both(0), counts: { ...three, pods: 1 } },
+    { title: 'is none while there are no pods', known: [], counts: { ...three, pods: 0 } },
+    {
+      title: 'is none of ordinals that the member does not have',
+      known: both(2),
+      counts: { start: 2, end: 3, pods: 2 },
+    },
+    {
+      title: 'is found among those of any ordinals',
+      known: both(7),
+      counts: { start: 5, end: 8, pods: 3 },
+      expected: 'data-db-5',
+    },
+    {
+      title: 'is found at once in a StatefulSet of any size',
+      known: both(0),
+      counts: { start: 0, end: 2_000_000_000, pods: 1_000_000_000 },
+      expected: 'data-db-1',
+    },
+    { title: 'is none without templates', of: workload('StatefulSet', 'db', ['data']), known: [] },
+    { title: 'is none of a Deployment', of: workload('Deployment', 'db', [], ['data']), known: [] },
+  ] as readonly { title: string; of?: KubeObject; known: KubeObject[]; counts?: typeof three; expected?: string }[])
+    it(title, () => expect(unknownClaim(of, known, counts)).to.equal(expected))
 })
 
 describe('the member in which a StatefulSet waits for a claim', () => {

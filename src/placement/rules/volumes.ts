@@ -82,6 +82,38 @@ export function ordinalOfClaim(
   return undefined
 }
 
+/**
+ * The first claim that a member must have made for the StatefulSet, and that is not in the logical cluster; undefined:
+ * there is none. The controller of a StatefulSet makes the claims of a pod before the pod, so as many ordinals from
+ * `start` to before `end` have claims as the member has `pods`. `claims`: those of the namespace.
+ */
+export function unknownClaim(
+  workload: CachedObject,
+  claims: Iterable<Pick<CachedObject, 'metadata'>>,
+  { start, end, pods }: { readonly start: number; readonly end: number; readonly pods: number },
+): string | undefined {
+  const { volumeClaimTemplates = [] } = (workload['spec'] ?? {}) as Spec
+  const least = Math.min(pods, end - start)
+  if (workload.kind !== 'StatefulSet' || volumeClaimTemplates.length === 0 || least <= 0) return undefined
+  const prefixes = volumeClaimTemplates.map(
+    ({ metadata }) => `${metadata?.name ?? ''}-${workload.metadata.name ?? ''}-`,
+  )
+  const known = new Set<string>()
+  for (const { metadata } of claims) known.add(metadata.name ?? '')
+  let complete = 0
+  let first: string | undefined
+  // At most one step for each known claim, and one more.
+  for (let ordinal = start; ordinal < end && complete < least; ordinal++) {
+    const lacking = prefixes.find((prefix) => !known.has(`${prefix}${ordinal}`))
+    if (lacking === undefined) complete += 1
+    else {
+      first ??= `${lacking}${ordinal}`
+      if (ordinal - start > known.size) break
+    }
+  }
+  return complete < least ? first : undefined
+}
+
 const leavingGates: readonly string[] = ['SuccessorKnown', 'VolumesCopied', 'OrdinalsMoved']
 /** States of a copy that ends, or has ended. */
 const leftStates: readonly CopyState[] = ['Lost', 'Fenced', 'Draining', 'Forwarding', 'Terminating']

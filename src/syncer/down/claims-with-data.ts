@@ -4,9 +4,11 @@ import { conflict, serviceUnavailable } from '#apimachinery/status/index.ts'
 import {
   memberAnnotation,
   movedVolumeAnnotation,
+  placedOn,
   volumeLockAnnotation,
   volumeSourceAnnotation,
   volumeSourceOf,
+  type CopyState,
 } from '#crds/index.ts'
 import { memberOfClaim } from '#placement/index.ts'
 import { asOrdinalClaim, claimReferences, type Reference } from '#syncer/context/references.ts'
@@ -34,8 +36,8 @@ export async function claimsOfOrdinals(synced: SyncedObject, object: CachedObjec
   const known = [...references].flatMap((reference) => [
     ...context.upstream.claimsOfOrdinals.of(`${cluster}|${namespace}|${reference}`),
   ])
-  const [ordinals, had] = [ordinalsIn(object, member.name), before && ordinalsIn(before)]
-  if (had === undefined || ordinals.start < had.start || ordinals.end > had.end) {
+  if (isGrowing({ member, copy: before }, object)) {
+    const ordinals = ordinalsIn(object, member.name)
     const isUsed = (claim: CachedObject): boolean => {
       const ordinal = ordinalOf(claim)
       return ordinal !== undefined && ordinals.start <= ordinal && ordinal < ordinals.end
@@ -45,6 +47,43 @@ export async function claimsOfOrdinals(synced: SyncedObject, object: CachedObjec
   return known
     .filter(({ metadata }) => metadata.annotations?.[memberAnnotation] === undefined)
     .map(({ metadata: { name = '' } }) => ({ resource: 'persistentvolumeclaims', name }))
+}
+
+/** Whether the member is to make pods of ordinals that its copy of the StatefulSet does not have. */
+export function isGrowing({ member, copy }: Pick<SyncedObject, 'member' | 'copy'>, object: CachedObject): boolean {
+  const [ordinals, had] = [ordinalsIn(object, member.name), copy && ordinalsIn(copy)]
+  return had === undefined || ordinals.start < had.start || ordinals.end > had.end
+}
+
+/**
+ * Rejects if a pod of an ordinal that comes from another member is still there: a member counts its pods, so one that
+ * ends and one that is missing look like all of them. Asks the server for the new ordinals, of which the scheduler gives
+ * one at a time.
+ */
+export async function refuseOtherPods(
+  { member, copy, upstreamClient, namespace, name, signal }: SyncedObject,
+  object: CachedObject,
+): Promise<void> {
+  const placed = placedOn(object as KubeObject)
+  if (placed[member.name]?.start === undefined || !isGrowing({ member, copy }, object)) return
+  const { start, end } = ordinalsIn(object, member.name)
+  const had = copy === undefined ? { start, end: start } : ordinalsIn(copy)
+  for (let ordinal = start; ordinal < Math.min(end, start + maxNewOrdinals); ordinal++) {
+    if (had.start <= ordinal && ordinal < had.end) continue
+    const pod = `${name}-${ordinal}`
+    const found = await upstreamClient.tryGet<KubeObject>(gvrs.pods, { namespace, name: pod }, { signal })
+    const other = found?.metadata.annotations?.[memberAnnotation]
+    // What a lost member has says nothing about the present.
+    if (other === undefined || other === member.name || !runs(placed[other]?.state)) continue
+    throw serviceUnavailable(`pod "${pod}" has not ended in member cluster "${other}"`)
+  }
+}
+
+/** More than the scheduler gives a member at a time. */
+const maxNewOrdinals = 64
+
+function runs(state: CopyState | undefined): boolean {
+  return state !== undefined && state !== 'Lost' && state !== 'Fenced'
 }
 
 /**
@@ -71,6 +110,26 @@ async function refuseOtherClaims(
         name,
         `the volume of its claim "${claimName}" is in member cluster "${other}": here its pod would get an empty one`,
       )
+  }
+}
+
+/**
+ * Rejects if the member has a claim of the StatefulSet that is not in the logical cluster, as when a quota refuses it
+ * there: the StatefulSet would go on elsewhere without its data.
+ */
+export function refuseUnknownClaims(scope: SyncedObject, object: CachedObject): void {
+  const references = new Set(claimReferences(object).map(({ resource, name }) => `${resource}/${name}`))
+  if (references.size === 0) return
+  for (const { metadata } of scope.allLive('persistentvolumeclaims')) {
+    const { name = '', deletionTimestamp } = metadata
+    const isOfSet = references.has(asOrdinalClaim(name)?.reference ?? '')
+    if (!isOfSet || deletionTimestamp !== undefined || scope.upstream('persistentvolumeclaims', name) !== undefined)
+      continue
+    throw conflict(
+      gvrs.statefulsets,
+      scope.name,
+      `its claim "${name}" in member cluster "${scope.member.name}" is not in the logical cluster yet: elsewhere its pod would start without the data`,
+    )
   }
 }
 

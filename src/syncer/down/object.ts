@@ -19,6 +19,7 @@ import {
   claimsOfOrdinals,
   goesWithOwner,
   refuseMovingClaims,
+  refuseOtherPods,
   refuseOtherVolume,
   refuseUnfilled,
 } from './claims-with-data.ts'
@@ -77,6 +78,7 @@ async function applyObject(synced: SyncedObject, object: CachedObject): Promise<
   if (row.finalizes || row.pinnedBy !== undefined) await prepare(synced, object)
   await ensureNamespace(synced)
   if (row.workload) await applyReferences(synced, object)
+  if (row.resource === 'statefulsets') await refuseOtherPods(synced, object)
   const current = synced.live(synced.resource, synced.name)
   if (current === undefined && synced.adopted !== undefined) await refuseUnknown(synced, object)
   const desired = desiredCopy(synced, object, current)

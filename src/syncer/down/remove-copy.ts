@@ -14,6 +14,7 @@ import type { Scope } from '#syncer/context/scope.ts'
 import { clearedMemberStatus, patchWithoutReport } from '#syncer/report/member-status.ts'
 import { endingOf, isEndingNamespace } from '#syncer/rules/ending.ts'
 import type { SyncedObject } from '#syncer/rules/synced-object.ts'
+import { refuseUnknownClaims } from './claims-with-data.ts'
 import { deleteNamespacesOf } from './namespace.ts'
 
 /**
@@ -38,6 +39,8 @@ export async function removeObject(synced: SyncedObject): Promise<void> {
   const isPlaced = object !== undefined && synced.view.placedHere(object)
   const ending = row.workload && endingOf(context, object, { isNamespaceEnding: isEndingNamespace(synced) })
   if (ending === 'Held' && isPlaced) return holdCopy(synced, copy)
+  if (object !== undefined && object.metadata.deletionTimestamp === undefined && !isEndingNamespace(synced))
+    refuseUnknownClaims(synced, object)
   const { deletionGracePeriodSeconds: grace } = object?.metadata ?? {}
   await deleteCopy(synced, copy, { ...(grace !== undefined && { grace }), ...(ending === 'Orphan' && { ending }) })
   if (isHeld) await releaseCopy(synced, copy)

@@ -1,12 +1,13 @@
 // The writes of a copy: apply; create or update where apply is refused; deletion and creation where the copy is of a
 // former object and has fields that cannot be changed.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
-import { conflict, isStatusError } from '#apimachinery/status/index.ts'
+import { conflict, isStatusError, serviceUnavailable } from '#apimachinery/status/index.ts'
 import { adoptedObject, syncerFieldManager } from '#crds/index.ts'
 import { locatorOf } from '#syncer/context/locator.ts'
 import type { CachedObject } from '#syncer/context/resources.ts'
 import { reportOtherPorts } from '#syncer/report/other-ports.ts'
 import type { SyncedObject } from '#syncer/rules/synced-object.ts'
+import { isGrowing } from './claims-with-data.ts'
 import { deleteCopy } from './remove-copy.ts'
 import { removedFrom, reportsDrift, tellDrift } from './drift.ts'
 import { driftWithoutOwners, writeBesideDrift } from './keep-drift.ts'
@@ -77,9 +78,16 @@ async function writeCopy(synced: SyncedObject, { current, desired }: Written): P
     await tellDrift(synced, await writeBesideDrift(context.downstream, { gvr, ref, current, desired, removed, signal }))
     return
   }
+  const { object, copy: checked } = synced
+  // Claims were checked for this version of the copy: a request that is late must not undo what was decided since.
+  const grows = object?.kind === 'StatefulSet' && isGrowing(synced, object)
+  const resourceVersion = grows ? checked?.metadata.resourceVersion : undefined
+  const applied = resourceVersion === undefined ? {} : { metadata: { ...desired.metadata, resourceVersion } }
   try {
-    await context.downstream.patch(gvr, ref, 'apply', desired, options)
+    await context.downstream.patch(gvr, ref, 'apply', { ...desired, ...applied }, options)
   } catch (error) {
+    // The reconcile is repeated before the tenant is told of a failure.
+    if (resourceVersion !== undefined && isStatusError(error, 'Conflict')) throw serviceUnavailable(error.message)
     if (!isRepeatedKey(error)) throw error
     await replaceCopy(context.downstream, resource, replaced, signal)
   }

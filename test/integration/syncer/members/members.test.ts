@@ -2,6 +2,7 @@
 // each start takes as long as these specs.
 import { startSyncedMembers, type SyncedMembers } from '../syncers-of-members.ts'
 import { defineEndings } from './endings.ts'
+import { defineLeavingSets } from './leaving-sets.ts'
 import { defineNamesOfPods } from './names-of-pods.ts'
 import { defineOrphans } from './orphans.ts'
 import { defineRestoredClaims } from './restored-claims.ts'
@@ -23,6 +24,7 @@ describe('members with syncers', () => {
     return system
   }
   defineEndings(started)
+  defineLeavingSets(started)
   defineNamesOfPods(started)
   defineOrphans(started)
   defineRestoredClaims(started)
