@@ -185,6 +185,11 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   }
   const budgets = new SubtreeBudgets(directory, objects)
   const watchCache: WatchCache = stack.use(await openWatchCache(settings, { baseLayer, readiness, budgets }))
+  // A restore makes LogicalClusters with the uids, and so the ids, that deleted ones had.
+  const reopen: Parameters<typeof directory.onChange>[0] = ({ after }) => {
+    if (after?.deleting === false) watchCache.reopen(after.id)
+  }
+  stack.defer(directory.onChange(reopen))
   const members = stack.use(new LateMembers())
   const life = childSignal(signal)
   const client: VirtualApi['client'] = (cluster, clientOptions) =>
