@@ -35,6 +35,7 @@ import { syncerMembers } from './syncer-members.ts'
 import { watchAcrossMany } from './watch-across.ts'
 import { tree } from './tree.ts'
 import { tunnel } from './tunnel.ts'
+import { usage } from './usage.ts'
 import { volumes } from './volumes.ts'
 import { idleWatches, watchFanOut } from './watches.ts'
 import { workers } from './workers.ts'
@@ -72,6 +73,7 @@ const measurements: readonly Measurement[] = [
   snapshots,
   sleeping,
   audit,
+  usage,
   transfer,
   fleet,
   syncerMembers,
