@@ -7,7 +7,7 @@ import { sessionKinds } from '#network/tunnel/index.ts'
 import { isJsonObject, type ClusterId, type ClusterName } from '#apimachinery/meta/index.ts'
 import { isStoreError, StorageBudget, type Store } from '#store/index.ts'
 import { createWatchCache, type BaseLayer, type WatchCache } from '#store/watch-cache/index.ts'
-import type { UsageHistory } from '#crds/index.ts'
+import { auditDelivered, type UsageHistory } from '#crds/index.ts'
 import { containerMemory, processTracer, type Logger, type Metrics } from '#telemetry/index.ts'
 import { ClusterAudits } from './audit/index.ts'
 import type { AuditLog } from './request/request-audit.ts'
@@ -24,7 +24,12 @@ import { createAuthorizer, type RbacAuthorizer } from './auth/authz/index.ts'
 import { createBaseLayer, type ApiAddress } from './catalog/bootstrap/index.ts'
 import type { ClusterDirectory, LogicalCluster } from './request/logical-cluster.ts'
 import { UserActivity } from './background/activity/index.ts'
-import { AuthenticationReports } from './background/authentication-reports/index.ts'
+import {
+  auditCondition,
+  authenticationCondition,
+  authenticationValid,
+  ConditionReports,
+} from './background/condition-reports/index.ts'
 import { createDirectory, type InformedDirectory } from './background/directory/informed-directory.ts'
 import type { PlainCluster } from './request/plain-cluster.ts'
 import type { ClusterFilter, ClusterOwnership } from './request/ownership.ts'
@@ -389,8 +394,23 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
   const fairness = new Fairness({ memoryBytes: containerMemory(), ...limits })
   const endCalls = () => egress.shed()
   const watchUnits = (cluster: ClusterId): number => fairness.watchesOf(cluster)
+  const onWebhook = (id: ClusterId): void => {
+    const cluster = directory.byId(id)
+    if (cluster !== undefined) auditReports.changed(cluster)
+  }
   const clusterAudits = stack.use(
-    new ClusterAudits({ directory, egress, readToken: tokenReader(watchCache), metrics, log, clock }),
+    new ClusterAudits({ directory, egress, readToken: tokenReader(watchCache), onWebhook, metrics, log, clock }),
+  )
+  const auditReports = stack.use(
+    new ConditionReports({
+      ...{ directory, clock, log, client: () => foundations.source.client },
+      type: auditDelivered,
+      fieldManager: 'kcp-audit',
+      subjectOf: ({ audit }) => audit?.webhook,
+      followsSubject: false,
+      conditionOf: ({ id }) => auditCondition(clusterAudits.failureOf(id)),
+      ...(settings.sharing && { ownership: settings.sharing.ownership }),
+    }),
   )
   const unfollowAudits = settings.sharing?.ownership.follow({
     gained: () => undefined,
@@ -590,8 +610,13 @@ function createAuthentication(
     onChange: (cluster) => reports.changed(cluster),
   })
   const reports = stack.use(
-    new AuthenticationReports({
-      ...{ directory, clock, log, client: () => source.client, stateOf: (cluster) => users.stateOf(cluster) },
+    new ConditionReports({
+      ...{ directory, clock, log, client: () => source.client },
+      type: authenticationValid,
+      fieldManager: 'kcp-sign-in',
+      subjectOf: ({ authentication }) => authentication,
+      followsSubject: true,
+      conditionOf: (cluster) => authenticationCondition(users.stateOf(cluster)),
       ...(sharing && { ownership: sharing.ownership }),
     }),
   )
