@@ -160,7 +160,7 @@ export interface VirtualApi extends AsyncDisposable {
    * Serves the console on all listeners that are opened afterwards. Call it at most once. The caller disposes of the
    * result.
    */
-  openConsole(options: Omit<ConsoleOptions, 'key' | 'signal'>): AsyncDisposable
+  openConsole(options: Omit<ConsoleOptions, 'key' | 'usage' | 'signal'>): AsyncDisposable
   /** Opens connections to members in pull mode. */
   readonly dialer: MemberDialer
   listen(options: Omit<ListenOptions, 'signal' | 'console' | 'agents'>): Promise<Listener>
@@ -280,7 +280,12 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     client,
     retire: () => readiness.retire(),
     openConsole: (consoleOptions) =>
-      (opened = new Console(dependencies, { ...consoleOptions, key: settings.pki.consoleKey(), signal })),
+      (opened = new Console(dependencies, {
+        ...consoleOptions,
+        ...(settings.usage && { usage: settings.usage.history(consoleOptions.client) }),
+        key: settings.pki.consoleKey(),
+        signal,
+      })),
     dialer: tunnels,
     listen: (listenOptions) =>
       listen(dependencies, { ...listenOptions, ...(agents && { agents }), ...(opened && { console: opened }), signal }),
