@@ -25,7 +25,7 @@ import { placement } from './placement.ts'
 import { podStreams } from './pod-streams.ts'
 import { pull } from './pull.ts'
 import { restart } from './restart.ts'
-import { onEtcd, sideBySide } from './side-by-side.ts'
+import { onEtcd, onPostgres, sideBySide } from './side-by-side.ts'
 import { sleeping } from './sleep.ts'
 import { snapshots } from './snapshots.ts'
 import { transfer } from './transfer.ts'
@@ -51,6 +51,7 @@ const measurements: readonly Measurement[] = [
   memory,
   sideBySide,
   onEtcd,
+  onPostgres,
   apply,
   watchFanOut,
   idleWatches,
