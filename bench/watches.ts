@@ -33,8 +33,7 @@ export const watchFanOut: Measurement = {
   },
 }
 
-async function fanOutOf({ name, kubeconfig, pids: pidsNow }: Contender): Promise<Numbers> {
-  const pids = pidsNow()
+async function fanOutOf({ name, kubeconfig, pids }: Contender): Promise<Numbers> {
   await using endpoint = openEndpoint(kubeconfig, { connections: 16 })
   const version = await prepare(endpoint)
   await using client = await watching({
@@ -126,11 +125,10 @@ export const idleWatches: Measurement = {
 }
 
 async function idleOf(
-  { name, pids: pidsNow }: Contender,
+  { name, pids }: Contender,
   kubeconfigs: readonly string[],
   signal: AbortSignal,
 ): Promise<Numbers> {
-  const pids = pidsNow()
   const before = residentMiB(pids)
   const began = performance.now()
   await using client = await watching({

@@ -9,7 +9,7 @@ import { naming } from './commands/values.ts'
 import { loginCommand } from './login-command.ts'
 import { registrations } from './roles/registration.ts'
 import { backupCommand, restoreAllCommand, snapshotCommand, transferCommand } from './snapshot-commands.ts'
-import { withStoreFlags } from './commands/store-flags.ts'
+import { withEtcdFlags } from './commands/etcd-flags.ts'
 import {
   adoptCommand,
   clusterArgument,
@@ -117,7 +117,7 @@ function grouped(heading: string, members: readonly Command[]): Command[] {
 /** `kcp start`: everything in one process on an embedded store. */
 function startCommand(): Command {
   const start = new Command('start').description(
-    'run everything in one process on an embedded store, an etcd or a PostgreSQL; no Kubernetes needed',
+    'run everything in one process on an embedded store or an etcd; no Kubernetes needed',
   )
   const command = start
     .addOption(
@@ -153,7 +153,7 @@ function startCommand(): Command {
       'show members as ClusterProfiles (multicluster.x-k8s.io) in namespace kcp-system of logical cluster root, once it has that kind',
     )
     .addOption(logLevelOption('warn'))
-  withStoreFlags(command, { own: 'sqlite', where: 'a file in --root-dir' })
+  withEtcdFlags(command, { own: 'sqlite', where: 'a file in --root-dir' })
   return withConsoleFlags(
     withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(withSignInFlags(withVolumeMoveFlags(command)))))),
   ).action(loadedLate(() => import('./commands/start.ts')))
@@ -180,6 +180,8 @@ function createCommand(): Command {
     .addOption(
       new Option('--snapshot <name>', 'begin with the objects of this LogicalClusterSnapshot').conflicts('from'),
     )
+    .option('--volumes', 'with --from: copy the volumes of claims, too, by a LogicalClusterSnapshot in --store')
+    .option('--store <name>', 'with --volumes: its SnapshotStore; the snapshot is deleted after an hour')
     .option('--no-wait', 'do not wait')
     .option('--timeout <seconds>', 'how long to wait', parseCount, 60)
     .addOption(new Option('-o, --output <format>', 'form of the output').choices(createdFormats).default('text'))
@@ -515,7 +517,7 @@ function apiserverCommand(): Command {
       1536,
     )
     .addOption(logLevelOption('info'))
-  withStoreFlags(command, { own: 'host', where: "custom resources in the host's etcd" })
+  withEtcdFlags(command, { own: 'host', where: "custom resources in the host's etcd" })
   return withConsoleFlags(
     withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(withSignInFlags(withVolumeMoveFlags(command)))))),
   ).action(loadedLate(() => import('./commands/apiserver.ts')))

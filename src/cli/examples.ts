@@ -22,7 +22,6 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp start --root-dir .run/kcp',
     'kcp start --root-dir /var/lib/kcp --bind-address 0.0.0.0 --advertise-address kcp.example.com',
     'kcp start --root-dir /var/lib/kcp --store etcd --etcd-servers https://10.0.0.1:2379',
-    'kcp start --root-dir /var/lib/kcp --store postgres --postgres-servers db.example.com:5432 --postgres-password-file password',
   ],
   create: [
     'kcp create acme',
@@ -30,6 +29,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp create acme --owner User:alice Group:acme-admins',
     'kcp create pr-42 --from acme    # a copy, for a test',
     'kcp create acme-2 --snapshot before-upgrade',
+    'kcp create acme-2 --from acme --volumes --store main',
   ],
   snapshot: [
     'kcp snapshot create acme -o acme.kcp.tar.zst',

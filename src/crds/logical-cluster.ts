@@ -132,9 +132,6 @@ export interface LogicalClusterStatus {
   conditions?: Condition[]
 }
 
-/** The condition that is there, and False, while spec.audit.webhook fails. */
-export const auditDelivered = 'AuditDelivered'
-
 export const logicalClusterConditions = [
   'Ready',
   'ContentDeleted',
@@ -143,7 +140,6 @@ export const logicalClusterConditions = [
   'AuthenticationValid',
   'WithinLimits',
   'Asleep',
-  auditDelivered,
 ] as const
 
 /**

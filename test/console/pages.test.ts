@@ -314,7 +314,6 @@ describe('the pages of the console', function () {
     '#/members',
     '#/moves',
     '#/explain/acme',
-    ...['#/usage/acme', '#/audit/acme', '#/sleep', '#/snapshots'],
   ]
 })
 

@@ -207,7 +207,29 @@ describe('applications that move with their volumes', function () {
     const kept = async (): Promise<string> =>
       (await east.kubectl(['get', 'volumesnapshotcontents', '-l', 'kcp.dev/volume-snapshot', '-o', 'name'])).stdout
     await begin('saved', 'east')
-    await writerWithClaim('saved', storageClasses.late)
+    // One claim is made by the member, the other one by the tenant.
+    const asked = {
+      ...{ accessModes: ['ReadWriteOnce'], storageClassName: storageClasses.late },
+      resources: { requests: { storage: '64Mi' } },
+    }
+    await apply('saved', { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'notes' }, spec: asked })
+    const mounts = [...container.volumeMounts, { name: 'notes', mountPath: '/notes' }]
+    const template = {
+      metadata: { labels: { app: 'writer' } },
+      spec: {
+        ...{ terminationGracePeriodSeconds: 1, containers: [{ ...container, volumeMounts: mounts }] },
+        volumes: [{ name: 'notes', persistentVolumeClaim: { claimName: 'notes' } }],
+      },
+    }
+    await apply('saved', {
+      ...{ apiVersion: 'apps/v1', kind: 'StatefulSet', metadata: { name: 'writer' } },
+      spec: {
+        ...{ serviceName: 'writer', replicas: 1, selector: { matchLabels: { app: 'writer' } }, template },
+        volumeClaimTemplates: [{ metadata: { name: 'data' }, spec: asked }],
+      },
+    })
+    await runs('saved', 'writer', 'east')
+    await read('saved', 'writer-0', 'echo remembered > /notes/text; sync')
     await apply('saved', {
       ...{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'unused' } },
       spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '64Mi' } } },
@@ -224,19 +246,24 @@ describe('applications that move with their volumes', function () {
     expect(created.stdout).to.match(/saved\/unused: NotBound/)
     const { status } = JSON.parse((await kubectl(admin, ['get', 'lcs', 'monday', '-o', 'json'])).stdout) as Object
     const volumes = status?.['volumes'] as { claim: string; namespace: string; state: string; handle?: string }[]
-    const volume = volumes.find(({ claim, namespace }) => claim === 'data' && namespace === 'saved')
-    expect(volume).to.include({ state: 'Included', member: 'east' }).and.have.property('handle').that.is.a('string')
+    for (const name of ['data-writer-0', 'notes']) {
+      const volume = volumes.find(({ claim, namespace }) => claim === name && namespace === 'saved')
+      expect(volume, name)
+        .to.include({ state: 'Included', member: 'east' })
+        .and.have.property('handle')
+        .that.is.a('string')
+    }
     expect(await kept()).to.not.equal('')
     expect((await east.kubectl(['get', 'volumesnapshots', '-n', `${id}-saved`, '-o', 'name'])).stdout).to.equal('')
 
     // What is written later is not in the copy, and the copy does not need the first one.
-    const atMost = Number((await read('saved', 'deployment/writer', 'tail -n 2 /data/log | head -n 1')).trim())
+    const atMost = Number((await read('saved', 'writer-0', 'tail -n 2 /data/log | head -n 1')).trim())
     await runKcp(['create', 'acme-2', '--snapshot', 'monday', ...flags])
     const bob = await installation.tenant('acme-2', 'bob')
     const inCopy = async (...args: string[]): Promise<string> => (await kubectl(bob, ['-n', 'saved', ...args])).stdout
     const starts = await waitFor(
       async () => {
-        const args = ['exec', 'deployment/writer', '--', 'cat', '/data/starts']
+        const args = ['exec', 'writer-0', '--', 'cat', '/data/starts']
         return await inCopy(...args).catch(async (error: unknown) => {
           throw new Error(`${String(error)}\n${await inCopy('get', 'all,pvc,events', '-o', 'wide')}`)
         })
@@ -246,10 +273,13 @@ describe('applications that move with their volumes', function () {
     const [first, second, ...rest] = starts.trim().split('\n')
     expect([first, rest]).to.deep.equal(['began at 0', []])
     expect(Number(second?.replace('began at ', ''))).to.be.within(1, atMost)
-    const claim = JSON.parse(await inCopy('get', 'pvc', 'data', '-o', 'json')) as Object
-    expect(claim.metadata.annotations).to.include({ 'kcp.dev/volume-in': 'east' })
-    expect(claim.metadata.annotations).to.not.have.any.keys('kcp.dev/volume-source', 'kcp.dev/volume-lock')
-    await isWhole('saved', 'deployment/writer')
+    expect(await inCopy('exec', 'writer-0', '--', 'cat', '/notes/text')).to.equal('remembered\n')
+    for (const name of ['data-writer-0', 'notes']) {
+      const claim = JSON.parse(await inCopy('get', 'pvc', name, '-o', 'json')) as Object
+      expect(claim.metadata.annotations).to.include({ 'kcp.dev/volume-in': 'east' })
+      expect(claim.metadata.annotations).to.not.have.any.keys('kcp.dev/volume-source', 'kcp.dev/volume-lock')
+    }
+    await isWhole('saved', 'writer-0')
     await waitFor(async () => (await moves()).every(({ spec }) => spec['way'] !== 'Restore'), {
       what: 'the VolumeMove of the restored claim to be over',
       deadlineMs: 30_000,
@@ -257,7 +287,7 @@ describe('applications that move with their volumes', function () {
 
     await kubectl(admin, ['delete', 'lcs', 'monday', '--timeout=60s'])
     expect(await kept()).to.equal('')
-    expect(await inCopy('exec', 'deployment/writer', '--', 'cat', '/data/starts')).to.equal(starts)
+    expect(await inCopy('exec', 'writer-0', '--', 'cat', '/data/starts')).to.equal(starts)
   })
 
   const setVolumes = (volumes: object): Promise<unknown> =>

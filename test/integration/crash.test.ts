@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { at } from './json.ts'
-import { rounds, startStoreServer, type StoreServer, type StoreServerKind } from '#test/support/index.ts'
+import { rounds, startEtcd, type Etcd } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 import type { WatchEvent } from './raw-client.ts'
 
@@ -16,23 +16,23 @@ interface Acknowledged {
   readonly value: string | undefined
 }
 
-for (const store of ['sqlite', 'etcd', 'postgres'] as const) describeCrashes(store)
+for (const store of ['sqlite', 'etcd'] as const) describeCrashes(store)
 
-function describeCrashes(store: 'sqlite' | StoreServerKind): void {
+function describeCrashes(store: 'sqlite' | 'etcd'): void {
   describe(`kill -9 of kcp start under load (${store})`, function () {
     this.timeout(120_000)
     let kcp: KcpInstance
     let acme: Tenant
-    let server: StoreServer | undefined
+    let etcd: Etcd | undefined
     const collection = '/clusters/acme/api/v1/namespaces/default/configmaps'
     before(async () => {
-      if (store !== 'sqlite') server = await startStoreServer(store)
-      kcp = await startInstance(server?.flags ?? [])
+      if (store === 'etcd') etcd = await startEtcd()
+      kcp = await startInstance(etcd === undefined ? [] : ['--store', 'etcd', '--etcd-servers', etcd.urls.join()])
       acme = await kcp.tenant('acme')
     })
     after(async () => {
       await kcp[Symbol.asyncDispose]()
-      await server?.[Symbol.asyncDispose]()
+      await etcd?.[Symbol.asyncDispose]()
     })
 
     /** Sends one write; undefined when no answer came. */

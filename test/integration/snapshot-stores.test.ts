@@ -7,7 +7,10 @@ import { mkdtemp, mkdir, rm } from 'node:fs/promises'
 import { connect, createServer, type AddressInfo, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { zstdDecompressSync } from 'node:zlib'
 import { generateIdentity, identityToRecipient } from 'age-encryption'
+import { compressed, readSnapshot, withVolumes } from '#snapshot/index.ts'
 import { runKcp, startObjectStore, waitFor, type CommandResult, type ObjectStore } from '#test/support/index.ts'
 import { at } from './json.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
@@ -233,6 +236,73 @@ describe('a LogicalClusterSnapshot', function () {
     await kcp.admin.kubectl(['patch', 'lcs', 'early', '--type=merge', '-p', policy])
     const left = async (): Promise<boolean> => (await get('logicalclustersnapshots', 'early')) === undefined
     await waitFor(left, { what: 'the snapshot to be let go', deadlineMs: 20_000, intervalMs: 100 })
+  })
+
+  const claimIn = async (cluster: string): Promise<Record<string, string>> => {
+    const path = `/clusters/${cluster}/api/v1/namespaces/default/persistentvolumeclaims/data`
+    const claim = (await kcp.admin.http.request('GET', path)).json()
+    return (at(claim, 'metadata.annotations') ?? {}) as Record<string, string>
+  }
+
+  it('says of each claim whether its volume is kept, and stays while a claim waits for one', async () => {
+    const { status } = await taken('volumes', 'folder', { volumes: 'Include' })
+    const [volume] = at(status, 'volumes') as object[]
+    expect(volume).to.include({ namespace: 'default', claim: 'data', state: 'LeftOut', reason: 'NotBound' })
+    const about = await said('logicalclustersnapshots', 'volumes', 'VolumesIncluded', 'SomeLeftOut')
+    expect(about).to.match(/^1 claims are without their volume; default\/data: NotBound \(it has no volume/)
+    const verified = await run('snapshot', 'verify', 'volumes')
+    expect(verified.stdout).to.contain(about)
+    const manifest: unknown = JSON.parse((await run('snapshot', 'verify', 'volumes', '-o', 'json')).stdout)
+    expect(at(manifest, 'volumes')).to.deep.equal(at(status, 'volumes'))
+    expect((await run('create', 'without', '--snapshot', 'volumes')).code).to.equal(0)
+    expect(await claimIn('without')).to.not.have.any.keys('kcp.dev/volume-source', 'kcp.dev/volume-in')
+
+    // As if a member had kept it.
+    const kept = { ...volume, state: 'Included', member: 'east', name: 'x', driver: 'csi', handle: 'h', content: 'c' }
+    const patch = JSON.stringify({ status: { volumes: [kept] } })
+    await kcp.admin.kubectl(['patch', 'lcs', 'volumes', '--subresource=status', '--type=merge', '-p', patch])
+    const made = await run('snapshot', 'restore', 'volumes', '--as', 'with')
+    expect(made.code, made.stderr).to.equal(0)
+    expect(made.stdout).to.contain('1 claims get their volumes from snapshots in member clusters')
+    expect(await claimIn('with'))
+      .to.include({ 'kcp.dev/volume-in': 'east' })
+      .and.to.have.property('kcp.dev/volume-source')
+    await kcp.admin.kubectl(['delete', 'lcs', 'volumes', '--wait=false'])
+    expect(await said('logicalclustersnapshots', 'volumes', 'Deleted', 'InUse')).to.equal(
+      '1 claims get their volumes from it',
+    )
+    await kcp.admin.kubectl(['delete', 'lc', 'with'])
+    const gone = async (): Promise<boolean> => (await get('logicalclustersnapshots', 'volumes')) === undefined
+    await waitFor(gone, { what: 'the snapshot to be deleted after the last use', deadlineMs: 20_000, intervalMs: 100 })
+  })
+
+  it('is made for a copy with volumes, which tells whose volumes are missing', async () => {
+    const misused = await run('create', 'copied', '--from', 'acme', '--volumes')
+    expect(misused.stderr).to.match(/a copy with volumes needs --from NAME --volumes --store NAME/)
+    const made = await run('create', 'copied', '--from', 'acme', '--volumes', '--store', 'folder', '-o', 'json')
+    expect(made.stderr).to.match(/1 claims are without their volume; default\/data: NotBound/)
+    const source = String(at(JSON.parse(made.stdout), 'spec.source.snapshot.name'))
+    expect(source).to.match(/^acme-for-copied-20/)
+    expect(at(await get('logicalclustersnapshots', source), 'spec')).to.include({
+      ...{ volumes: 'Include', ttlSecondsAfterFinished: 3600 },
+    })
+  })
+
+  it('names in its file no volume that a restore would believe', async () => {
+    const { status, metadata } = await taken('forged', 'folder')
+    const stored = await readSnapshotOf(String(at(status, 'location')))
+    const victim = { namespace: 'default', claim: 'data', claimUid: stored.claimUid, state: 'Included' } as const
+    const forged = compressed(withVolumes(stored.tar, [{ ...victim, member: 'east', driver: 'csi', handle: 'victim' }]))
+    writeFileSync(join(folder, 'forged.kcp.tar.zst'), await forged.toArray().then((chunks) => Buffer.concat(chunks)))
+    const made = await run('snapshot', 'restore', 'forged.kcp.tar.zst', '--as', 'thief')
+    expect(made.code, made.stderr).to.equal(0)
+    expect(made.stderr).to.match(/it names 1 snapshots of volumes, which were not used/)
+    expect(await claimIn('thief')).to.not.have.any.keys('kcp.dev/volume-source', 'kcp.dev/volume-in')
+    // In the place of the stored one, it restores nothing at all.
+    writeFileSync(String(at(status, 'location')), readFileSync(join(folder, 'forged.kcp.tar.zst')))
+    await apply('LogicalCluster', 'robber', { source: { snapshot: { name: String(at(metadata, 'name')) } } })
+    expect(await said('logicalclusters', 'robber', 'Ready', 'SourceNotCopied')).to.match(/its checksum is/)
+    await kcp.admin.kubectl(['delete', 'lc', 'robber'])
   })
 
   it('and its store take no value that leads elsewhere, and do not change what stored snapshots depend on', async () => {
@@ -469,4 +539,14 @@ async function stallingLink(port: number, passes: number): Promise<StallingLink>
       await Promise.resolve()
     },
   }
+}
+
+/** The archive of a stored snapshot, and the uid of its claim. */
+async function readSnapshotOf(file: string): Promise<{ readonly tar: Readable; readonly claimUid: string }> {
+  const tar = zstdDecompressSync(readFileSync(file))
+  let claimUid = ''
+  for await (const item of readSnapshot(Readable.from([tar])))
+    if ('bytes' in item && item.resource === 'persistentvolumeclaims')
+      claimUid = String(at(JSON.parse(item.bytes.toString()), 'metadata.uid'))
+  return { tar: Readable.from([tar]), claimUid }
 }

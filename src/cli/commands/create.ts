@@ -11,6 +11,7 @@ import { rootDirFlag, type InstallationFlags } from './flags.ts'
 import { openInstallation } from './installation.ts'
 import { listText } from './list.ts'
 import { documentText, type OutputFormat } from './output.ts'
+import { snapshotForCopy } from './snapshot-create.ts'
 
 interface Flags extends InstallationFlags {
   /** `User:NAME` or `Group:NAME`. */
@@ -20,6 +21,9 @@ interface Flags extends InstallationFlags {
   readonly from?: string
   /** The LogicalClusterSnapshot whose objects it gets. */
   readonly snapshot?: string
+  /** Whether the copy gets the volumes of claims, by a LogicalClusterSnapshot in `store`. */
+  readonly volumes?: boolean
+  readonly store?: string
   readonly wait: boolean
   /** Seconds. */
   readonly timeout: number
@@ -33,19 +37,27 @@ const tellMs = 2000
 /** Runs the command. */
 export async function run(
   text: string,
-  { owner, parent, from, snapshot, wait, timeout, output, ...flags }: Flags,
+  { owner, parent, from, snapshot: named, volumes = false, store, wait, timeout, output, ...flags }: Flags,
 ): Promise<void> {
   const name = nameOfLogicalCluster(text)
   const owners = owner.map(subjectOf)
+  if ((volumes || store !== undefined) && (!volumes || store === undefined || from === undefined))
+    throw new UsageError('a copy with volumes needs --from NAME --volumes --store NAME: it is made from a snapshot')
   const signal = processSignal()
   await using installation = await openInstallation(flags, signal)
   const { clusters } = installation
   if (from !== undefined) await logicalClusterOf(installation, from, signal)
-  if (snapshot !== undefined) await requireSnapshot(clusters, snapshot, signal)
+  if (named !== undefined) await requireSnapshot(clusters, named, signal)
+  const isThere = (await clusters.tryGet(logicalClusters, { name }, { signal })) !== undefined
+  if (volumes && isThere) throw new ExitError(`LogicalCluster "${name}" exists already`)
+  const snapshot =
+    volumes && store !== undefined && from !== undefined
+      ? await snapshotForCopy(clusters, { from, copy: name, store, timeout }, signal)
+      : named
   const spec = {
     ...(owners.length > 0 && { owners }),
     ...(parent !== undefined && { parentRef: { name: parent } }),
-    ...(from !== undefined && { source: { logicalClusterRef: { name: from } } }),
+    ...(from !== undefined && snapshot === undefined && { source: { logicalClusterRef: { name: from } } }),
     ...(snapshot !== undefined && { source: { snapshot: { name: snapshot } } }),
   }
   const object: LogicalCluster = {

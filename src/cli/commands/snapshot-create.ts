@@ -37,7 +37,11 @@ export async function run(text: string, flags: Flags): Promise<void> {
   await using installation = await openInstallation(flags, signal)
   await logicalClusterOf(installation, logicalCluster, signal)
   if (flags.store !== undefined) {
-    await createObject(installation.clusters, { ...flags, store: flags.store, logicalCluster }, signal)
+    const name = flags.name ?? `${logicalCluster}-${stamp(Date.now()).toLowerCase()}`
+    const { store, volumes = false } = flags
+    await createObject(installation.clusters, { logicalCluster, store, volumes, name }, signal)
+    console.log(`logicalclustersnapshot.kcp.dev/${name} created`)
+    if (flags.wait) await tellComplete(installation.clusters, name, flags.timeout, signal)
     return
   }
   await using transport = await openDirect(installation)
@@ -96,16 +100,38 @@ function stamp(ms: number): string {
   return new Date(ms).toISOString().replace(/[-:]|\.[0-9]+/g, '')
 }
 
+interface Wish {
+  readonly logicalCluster: string
+  readonly store: string
+  readonly volumes: boolean
+  readonly name: string
+  readonly ttlSecondsAfterFinished?: number
+}
+
+/** Seconds for which the snapshot of a copy stays after it is complete, unless a claim still gets its volume from it. */
+const copySeconds = 3600
+
+/**
+ * Takes a snapshot with the volumes of the logical cluster, of which `copy` is made. Resolves with its name when it is
+ * complete. Tells of volumes that are missing in it.
+ */
+export async function snapshotForCopy(
+  clusters: KubeClient,
+  { from, copy, store, timeout }: { from: string; copy: string; store: string; timeout: number },
+  signal: AbortSignal,
+): Promise<string> {
+  const name = `${from}-for-${copy}-${stamp(Date.now()).toLowerCase()}`
+  const wish = { logicalCluster: from, store, volumes: true, name, ttlSecondsAfterFinished: copySeconds }
+  await createObject(clusters, wish, signal)
+  const { status } = await untilComplete(clusters, name, timeout * 1000, signal)
+  const about = status?.conditions?.find(({ type }) => type === 'VolumesIncluded')
+  if (about?.status === 'False') console.error(about.message)
+  return name
+}
+
 async function createObject(
   clusters: KubeClient,
-  {
-    logicalCluster,
-    store,
-    volumes = false,
-    wait,
-    timeout,
-    name = `${logicalCluster}-${stamp(Date.now()).toLowerCase()}`,
-  }: Saving & { readonly store: string },
+  { store, volumes, name, ...spec }: Wish,
   signal: AbortSignal,
 ): Promise<void> {
   if ((await clusters.tryGet(snapshotStores, { name: store }, { signal })) === undefined)
@@ -114,14 +140,15 @@ async function createObject(
     apiVersion: 'kcp.dev/v1alpha1',
     kind: 'LogicalClusterSnapshot',
     metadata: { name },
-    spec: { logicalCluster, store, ...(volumes && { volumes: 'Include' }) },
+    spec: { ...spec, store, ...(volumes && { volumes: 'Include' }) },
   }
   await clusters.create(logicalClusterSnapshots, object, { signal }).catch((error: unknown) => {
     if (isStatusError(error, 'AlreadyExists')) throw new ExitError(`LogicalClusterSnapshot "${name}" exists already`)
     throw error
   })
-  console.log(`logicalclustersnapshot.kcp.dev/${name} created`)
-  if (!wait) return
+}
+
+async function tellComplete(clusters: KubeClient, name: string, timeout: number, signal: AbortSignal): Promise<void> {
   const { status = {} } = await untilComplete(clusters, name, timeout * 1000, signal)
   console.log(
     `${status.location ?? ''}: ${status.objects ?? 0} objects at revision ${status.revision ?? ''}, ${sizeText(status.bytes ?? 0)}`,

@@ -2,6 +2,7 @@
 // consent to the time without the application, or to the loss of later writes.
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import {
+  emptyVolumeConsent,
   findCondition,
   isLostMember,
   memberClusters,
@@ -79,6 +80,10 @@ async function agreeTo(claim: string, { found, yes, installation, signal }: Agre
   if (move === undefined)
     throw new ExitError(`no volume of a claim "${claim}" moves there; kcp volumes lists those that do`)
   const { from, to, way, logicalCluster, namespace } = move.spec
+  if (way === 'Restore')
+    throw new ExitError(
+      `the volume of "${claim}" is made from a snapshot, which needs no consent; to begin with an empty one instead, its tenant runs:  kubectl annotate persistentvolumeclaim ${claim} --namespace ${namespace} ${volumeConsentAnnotation}=${emptyVolumeConsent}`,
+    )
   const { expectedDowntimeSeconds, lastRound } = move.status ?? {}
   const member = await installation.clusters.tryGet<MemberCluster>(memberClusters, { name: from }, { signal })
   const isLost = member !== undefined && isLostMember(member)

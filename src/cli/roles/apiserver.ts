@@ -11,7 +11,7 @@ import { Seal, type Store } from '#store/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { createMetrics, type Logger, type Metrics } from '#telemetry/index.ts'
 import { createMembers, createVirtualApi, frontProxyFromHost, requireObjectBytes } from '#virtualapi/index.ts'
-import { openServerStore, type ServerStoreSettings } from './server-store.ts'
+import { openEtcd, type EtcdSettings } from './etcd-store.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
 import { followSignIn } from './sign-in.ts'
 import { register, serviceHosts } from './api-service.ts'
@@ -47,7 +47,7 @@ export interface ApiserverOptions {
   /** File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1); absent: no identity provider is trusted. */
   readonly authenticationConfig?: string
   /** Absent: the logical clusters are Records in the host. */
-  readonly serverStore?: ServerStoreSettings
+  readonly etcd?: EtcdSettings
   /** Storage limit of one logical cluster, in bytes; absent: no limit. */
   readonly storageBytes?: number
   /** Storage limit of all logical clusters together, in bytes; absent: no limit. */
@@ -106,13 +106,13 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   const replica = stack.use(await createReplica({ client, ...(siblings && { siblings }), log, metrics, signal }))
   const parts = { client, replica, sealKey, otherSealKeys, authority: pki.clientCa }
   const store = stack.use(
-    options.serverStore === undefined
+    options.etcd === undefined
       ? await openRecords(options, parts, stack)
-      : await openInServer(options, options.serverStore, parts),
+      : await openInEtcd(options, options.etcd, parts),
   )
   const api = stack.use(
     await createVirtualApi({
-      store: measuredStore(store, { name: options.serverStore?.kind ?? 'host', metrics }),
+      store: measuredStore(store, { name: options.etcd === undefined ? 'host' : 'etcd', metrics }),
       pki,
       ...(advertisePort !== 0 && { address: { host: advertiseAddress, port: advertisePort } }),
       frontProxy: () => frontProxy.current(),
@@ -178,7 +178,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
     {
       url,
       ...(consoleUrl !== undefined && { consoleUrl }),
-      ...(options.serverStore !== undefined && { store: options.serverStore.kind }),
+      ...(options.etcd !== undefined && { store: 'etcd' as const }),
     },
     signal,
   )
@@ -234,13 +234,13 @@ async function openRecords(
   return store
 }
 
-/** The store in an etcd or a PostgreSQL that all replicas use. */
-async function openInServer(
+/** The store in an etcd that all replicas use. */
+async function openInEtcd(
   { log, signal }: ApiserverOptions,
-  settings: ServerStoreSettings,
+  settings: EtcdSettings,
   { replica, sealKey, otherSealKeys, authority }: StoreParts,
 ): Promise<Store> {
   const seal = new Seal(sealKey, { otherKeys: otherSealKeys })
   const mayWriteForMs = (cluster: ClusterId): number => replica.mayWriteForMs(bucketNumberOf(cluster))
-  return await openServerStore(settings, { authority, seal, mayWriteForMs, log, signal })
+  return await openEtcd(settings, { authority, seal, mayWriteForMs, log, signal })
 }

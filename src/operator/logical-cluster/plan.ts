@@ -3,7 +3,6 @@ import { type GroupVersionResource, tryClusterName } from '#apimachinery/meta/in
 import type { DeepReadonly } from '#client/index.ts'
 import {
   asleepCondition,
-  auditDelivered,
   contentFinalizer,
   fillingOf,
   restoringAnnotation,
@@ -144,15 +143,14 @@ function parentCondition({ parents }: Observed): ConditionUpdate[] {
   return [{ type: 'ParentValid', status: 'True', reason: 'Inherits', message: `its path is ${parents.path}` }]
 }
 
-/** Conditions about fields that the object does not have. The server writes AuthenticationValid and AuditDelivered. */
+/** Conditions about fields that the object does not have. The server writes AuthenticationValid. */
 function unfounded({ parents, object }: Observed): string[] {
-  const { audit, authentication, limits, sleep } = object.spec ?? {}
+  const { authentication, limits, sleep } = object.spec ?? {}
   return [
     ...(parents === undefined ? ['ParentValid'] : []),
     ...(limits === undefined ? ['WithinLimits'] : []),
     ...(sleep === undefined ? ['Asleep'] : []),
     ...((authentication?.jwt?.length ?? 0) === 0 ? ['AuthenticationValid'] : []),
-    ...(audit?.webhook === undefined ? [auditDelivered] : []),
   ]
 }
 

@@ -40,6 +40,9 @@ const wholeAgainSeconds = 10
 const deleteAgainSeconds = 30
 /** Seconds until a deletion looks again whether members have ended theirs, or restores theirs. */
 const workingSeconds = 2
+/** The reason of condition Complete while storages take their snapshots, and seconds between two looks at them. */
+const takingReason = 'TakingVolumes'
+const volumesLookSeconds = 1
 /** Seconds between two looks at the volumes of a complete snapshot: an admin of a member can delete them. */
 const volumesAgainSeconds = 3600
 /** Timers have an upper bound. */
@@ -57,7 +60,7 @@ export interface SnapshotVolumes {
     context: Pick<OperatorContext, 'informers' | 'virtual'>,
     signal: AbortSignal,
   ): Promise<SnapshotVolume[]>
-  /** Takes those that are Pending, and resolves with all. */
+  /** Goes on with those that are Pending, for at most some seconds, and resolves with all. */
   take(snapshot: Seen, volumes: readonly SnapshotVolume[], signal: AbortSignal): Promise<SnapshotVolume[]>
   /** Deletes what was needed only while they were taken. */
   tidy(snapshot: Seen, volumes: readonly SnapshotVolume[], signal: AbortSignal): Promise<void>
@@ -254,26 +257,24 @@ class Snapshots {
     const { logicalCluster } = object.spec
     const paused = this.#pauseLeft(object)
     if (paused > 0) return { requeueAfterSeconds: paused }
-    const attempts = (object.status?.attempts ?? 0) + 1
+    // Another look at the volumes that are being taken is no other attempt.
+    const isTaking = completeOf(object)?.reason === takingReason
+    const attempts = (object.status?.attempts ?? 0) + (isTaking ? 0 : 1)
     const kept =
       object.metadata.finalizers?.includes(snapshotFinalizer) === true
         ? object
         : await this.#setFinalizer(object, true, signal)
-    const begun = await this.#write(
-      kept,
-      { phase: 'InProgress', attempts, startTime: this.#now() },
-      [{ type: 'Complete', status: 'False', reason: 'InProgress', message: `attempt ${attempts} of ${maxAttempts}` }],
-      signal,
-    )
+    const begun = isTaking ? kept : await this.#begin(kept, attempts, signal)
     try {
       if (this.#deps.clusters.store.get(logicalCluster) === undefined)
         throw new SnapshotError(`there is no LogicalCluster "${logicalCluster}"`)
       const virtual = this.#context.virtual(`/clusters/${logicalCluster}`)
       // Volumes first: the objects of the snapshot then know all claims that it has volumes of.
       const ready = await this.#takeVolumes(begun, signal)
+      if (completeOf(ready)?.reason === takingReason) return { requeueAfterSeconds: volumesLookSeconds }
       const taken = await takeSnapshot(ready, { ...this.#access(), store, virtual, signal })
       const { objects, revision, location, claims } = taken
-      const { volumes } = ready.status ?? {}
+      const volumes = ready.status?.volumes as readonly SnapshotVolume[] | undefined
       const without = claims === 0 ? '' : `; ${volumesText(claims, volumes)}`
       const message = `${objects} objects at revision ${revision} are in ${location}${without}`
       await this.#write(
@@ -292,22 +293,42 @@ class Snapshots {
     }
   }
 
+  async #begin(object: Seen, attempts: number, signal: AbortSignal): Promise<LogicalClusterSnapshot> {
+    const message = `attempt ${attempts} of ${maxAttempts}`
+    return await this.#write(
+      object,
+      { phase: 'InProgress', attempts, startTime: this.#now() },
+      [{ type: 'Complete', status: 'False', reason: 'InProgress', message }],
+      signal,
+    )
+  }
+
   /**
    * Takes the volumes, once for all attempts. What is going to be made in members is written down before, so that no
-   * crash leaves anything there that nobody knows of.
+   * crash leaves anything there that nobody knows of. While a storage takes its time, condition Complete has reason
+   * `takingReason`, and other snapshots have the worker.
    */
-  async #takeVolumes(object: LogicalClusterSnapshot, signal: AbortSignal): Promise<LogicalClusterSnapshot> {
+  async #takeVolumes(object: Seen, signal: AbortSignal): Promise<Seen> {
     const { volumes: taker } = this.#deps
     if (object.spec.volumes !== 'Include' || taker === undefined) return object
     let now = object
-    let volumes = now.status?.volumes
+    let volumes = now.status?.volumes as readonly SnapshotVolume[] | undefined
     if (volumes === undefined) {
       volumes = await taker.plan(now, this.#context, signal)
-      now = await this.#write(now, { volumes }, [], signal)
+      now = await this.#write(now, { volumes: [...volumes] }, [], signal)
     }
     if (volumes.some(({ state }) => state === 'Pending')) {
-      volumes = await taker.take(now, volumes, signal)
-      now = await this.#write(now, { volumes }, [], signal)
+      const after = await taker.take(now, volumes, signal)
+      const waits = after.filter(({ state }) => state === 'Pending').length
+      const message =
+        waits === 0 ? '' : `the storage of member clusters takes snapshots of volumes: ${waits} are missing`
+      const reason = waits === 0 ? 'InProgress' : takingReason
+      const isSame = JSON.stringify(after) === JSON.stringify(volumes)
+      const update = { type: 'Complete', status: 'False', reason, message } as const
+      if (!isSame || completeOf(now)?.reason !== reason)
+        now = await this.#write(now, { volumes: after }, [update], signal)
+      if (waits > 0) return now
+      volumes = after
     }
     await taker.tidy(now, volumes, signal)
     return now
@@ -526,6 +547,10 @@ function missingCondition(gone: readonly SnapshotVolume[]): ConditionUpdate {
 
 function pauseSeconds(attempts: number): number {
   return Math.min(maxPauseSeconds, firstPauseSeconds * 2 ** (attempts - 1))
+}
+
+function completeOf({ status }: Seen) {
+  return status?.conditions?.find(({ type }) => type === 'Complete')
 }
 
 function isOver({ status }: Seen): boolean {

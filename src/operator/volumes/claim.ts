@@ -76,15 +76,6 @@ export function mayBeginEmpty({ metadata }: Claim): boolean {
   return metadata.annotations?.[volumeConsentAnnotation] === emptyVolumeConsent
 }
 
-/** The claim is like a new one: it waits for no data, and is in no member. */
-export async function beginEmpty(
-  parties: Pick<VolumeParties, 'move' | 'upstream' | 'signal'>,
-  claim: Claim,
-): Promise<void> {
-  const names = [volumeSourceAnnotation, volumeAnnotation, volumeLockAnnotation, volumeConsentAnnotation]
-  await patchClaim(parties, claim, { annotations: Object.fromEntries(names.map((name) => [name, null])) })
-}
-
 export function lockOf(claim: Claim): VolumeLock | undefined {
   const { move, to } = parseAnnotation(claim, volumeLockAnnotation)
   return typeof move === 'string' && typeof to === 'string' ? { move, to } : undefined

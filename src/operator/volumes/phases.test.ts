@@ -111,12 +111,10 @@ describe('a claim that gets its volume from a snapshot', () => {
     expect(made).to.deep.equal([])
   })
 
-  it('begins empty, in any member, if its tenant agrees', async () => {
-    const { outcome, written, made } = await step({ annotations: { [volumeConsentAnnotation]: 'empty' } })
+  it('gets none if its tenant lets it begin empty', async () => {
+    const { outcome, made } = await step({ annotations: { [volumeConsentAnnotation]: 'empty' } })
     expect(outcome).to.include({ isOver: true })
     expect(made).to.deep.equal([])
-    for (const name of [volumeAnnotation, volumeSourceAnnotation, volumeConsentAnnotation])
-      expect(written).to.contain(`"${name}":null`)
   })
 })
 

@@ -9,7 +9,6 @@ import { MoverError, type RoundMode, type RoundResult } from '#mover/index.ts'
 import {
   arrive,
   attachedTo,
-  beginEmpty,
   claimInSource,
   claimUpstream,
   deleteKept,
@@ -383,11 +382,8 @@ async function fill(
   const { name } = move.metadata
   const { snapshot, storageClass } = move.spec
   if (snapshot === undefined) throw new Obstacle('SnapshotGone', 'the move names no snapshot', { againSeconds: 30 })
-  if (mayBeginEmpty(claim)) {
-    const undone = await undo(parties, context, before)
-    if (undone.isOver === true) await beginEmpty(parties, claim)
-    return undone
-  }
+  // Once the move is over, src/operator/placement makes the claim like a new one.
+  if (mayBeginEmpty(claim)) return await undo(parties, context, before)
   const { rounds, places, image } = context
   const state = rounds.stateOf(name)
   const wait = places.take(candidateOf(move, state))

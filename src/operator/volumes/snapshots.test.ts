@@ -35,6 +35,8 @@ class Member {
   isReady = true
   error: string | undefined
   refuses: string | undefined
+  /** What it says of its VolumeSnapshots. */
+  readonly status: Record<string, string> = {}
 
   key({ resource }: GroupVersionResource, { namespace = '', name }: { namespace?: string; name: string }): string {
     return `${resource}/${namespace}/${name}`
@@ -74,7 +76,8 @@ class Member {
           ...(this.error !== undefined && { error: { message: this.error } }),
           ...{ restoreSize: '64Mi', creationTime: '2026-01-01T00:00:00Z' },
         }
-        const handle = `h-${name}`
+        Object.assign(object['status'] as object, this.status)
+        const handle = this.status['handle'] ?? `h-${name}`
         this.handles.add(handle)
         this.put('volumesnapshotcontents', {
           ...{ apiVersion: 'snapshot.storage.k8s.io/v1', kind: 'VolumeSnapshotContent', metadata: { name: content } },
@@ -135,7 +138,7 @@ describe('the volumes in a LogicalClusterSnapshot', () => {
     })
   })
 
-  const taker = (readyWithinMs = 1): VolumeSnapshots =>
+  const taker = (readyWithinMs = -1): VolumeSnapshots =>
     new VolumeSnapshots({ readyWithinMs, accessOf: (member) => (member === 'east' ? east : undefined) })
   const members = { get: (name: string) => (['east', 'west'].includes(name) ? {} : undefined) }
   const informers = {
@@ -239,6 +242,32 @@ describe('the volumes in a LogicalClusterSnapshot', () => {
       expect(volumes[0]).to.not.have.any.keys('handle', 'content')
       await taker().tidy(snapshot, volumes, signal)
       expect(east.has('volumesnapshots')).to.deep.equal([])
+    })
+
+  it('are Pending while their storage takes its time', async () => {
+    east.isReady = false
+    const patient = taker(60_000)
+    const planned = await plan(both)
+    const waiting = await patient.take(snapshot, planned, signal)
+    expect(waiting.map(({ state }) => state)).to.deep.equal(['Pending', 'Pending'])
+    for (const key of east.has('volumesnapshots'))
+      Object.assign(east.objects.get(key)?.['status'] as object, { readyToUse: true })
+    const volumes = await patient.take(snapshot, waiting, signal)
+    expect(volumes.map(({ state }) => state)).to.deep.equal(['Included', 'Included'])
+  })
+
+  for (const { title, status } of [
+    { title: 'a size', status: { restoreSize: '-1' } },
+    { title: 'a size', status: { restoreSize: '9999999999Pi' } },
+    { title: 'a time', status: { creationTime: 'yesterday' } },
+    { title: 'a handle', status: { handle: 'h'.repeat(513) } },
+    { title: 'a name', status: { boundVolumeSnapshotContentName: 'n'.repeat(254) } },
+  ] as readonly { title: string; status: Record<string, string> }[])
+    it(`have nothing of a member that names ${title} which a status cannot have`, async () => {
+      Object.assign(east.status, status)
+      const [volume] = await taker().take(snapshot, await plan(both), signal)
+      expect(volume).to.not.have.any.keys(...(status['restoreSize'] === undefined ? ['time'] : ['bytes']))
+      if (title === 'a handle' || title === 'a name') expect(volume).to.include({ state: 'LeftOut' })
     })
 
   it('give no more of the storage back than theirs when one was not ready in time, whatever its class says', async () => {

@@ -4,7 +4,7 @@
 import { quantityOf } from '#apimachinery/quantity/index.ts'
 import { clusterIdOf, type KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
-import { sleep } from '#async/index.ts'
+import { timestamp } from '#async/index.ts'
 import type { DeepReadonly, KubeClient } from '#client/index.ts'
 import {
   adoptedNamespace,
@@ -29,10 +29,10 @@ import { snapshotClassFor, snapshotGvrs, type Snapshot, type SnapshotContent, ty
 
 /** VolumeSnapshots that are made, looked at or deleted at the same time. */
 const parallel = 8
-/** Milliseconds: until a snapshot has to be ready, with an error of its driver, and between two looks. */
-const [readyMs, errorMs, lookMs] = [300_000, 60_000, 1000]
-/** The most characters of a handle, and of a message. Members and drivers choose them. */
-const [maxHandle, maxMessage] = [1024, 512]
+/** Milliseconds until a snapshot has to be ready, and with an error of its driver. */
+const [readyMs, errorMs] = [300_000, 60_000]
+/** The most characters of a handle, a message and a name. Members and drivers choose them. */
+const [maxHandle, maxMessage, maxName] = [512, 512, 253]
 
 type Taken = DeepReadonly<LogicalClusterSnapshot>
 
@@ -43,9 +43,18 @@ export interface VolumeSnapshotsDeps {
   readonly readyWithinMs?: number
 }
 
+/** Since when volumes are taken, on a monotonic clock in milliseconds. */
+interface Since {
+  readonly began: number
+  /** Since when the driver of a claim, by its uid, tells an error. */
+  readonly failing: Map<string, number>
+}
+
 /** Takes, keeps and deletes the volumes of LogicalClusterSnapshots in members. Each method may run twice. */
 export class VolumeSnapshots {
   readonly #deps: VolumeSnapshotsDeps
+  /** By the uid of the LogicalClusterSnapshot. */
+  readonly #since = new Map<string, Since>()
 
   constructor(deps: VolumeSnapshotsDeps) {
     this.#deps = deps
@@ -86,42 +95,67 @@ export class VolumeSnapshots {
       })
   }
 
-  /** Takes those that are Pending, and resolves with all. What cannot be taken in time is LeftOut. */
-  async take({ metadata: { uid = '' } }: Taken, volumes: readonly SnapshotVolume[], signal: AbortSignal) {
+  /**
+   * Begins those that are Pending, and looks at each once. Resolves with all: those that are not ready are Pending, until
+   * it is too late for them.
+   */
+  async take(
+    { metadata: { uid = '' } }: Taken,
+    volumes: readonly SnapshotVolume[],
+    signal: AbortSignal,
+  ): Promise<SnapshotVolume[]> {
     const label = { [volumeSnapshotLabel]: uid }
     const classes = new Map<string, Promise<string | undefined>>()
-    // All are begun before the first one is awaited, so that they are as near to each other as the storage allows.
+    // All are begun before the first one is looked at, so that they are as near to each other as the storage allows.
     const begun = await inParallel(volumes, (one) =>
-      this.#safely(one, signal, (client) => begin(client, one, { label, classes, signal })),
+      one.driver === undefined
+        ? this.#safely(one, signal, (client) => begin(client, one, { label, classes, signal }))
+        : Promise.resolve(one),
     )
-    const until = performance.now() + (this.#deps.readyWithinMs ?? readyMs)
-    const failingSince = new Map<string, number>()
-    const untilReady = async (one: SnapshotVolume, client: KubeClient): Promise<SnapshotVolume> => {
-      for (;;) {
+    const since = this.#since.get(uid) ?? { began: performance.now(), failing: new Map() }
+    const looked = await inParallel(begun, (one) =>
+      this.#safely(one, signal, async (client) => {
         const found = await look(client, one, { label, signal })
         if ('volume' in found) return found.volume
-        const now = performance.now()
-        const failing = found.error === undefined ? undefined : (failingSince.get(one.claimUid) ?? now)
-        if (failing !== undefined) failingSince.set(one.claimUid, failing)
-        if (now > until || (failing !== undefined && now - failing > errorMs)) {
-          await letGo(client, one, { label, signal })
-          return leftOut(one, 'NotReady', found.error ?? 'the storage has not taken its snapshot in time')
-        }
-        await sleep(lookMs, signal)
-      }
-    }
-    return await inParallel(begun, (one) => this.#safely(one, signal, (client) => untilReady(one, client)))
+        if (!this.#isTooLate(one, found, since)) return one
+        await letGo(client, one, { label, signal })
+        return leftOut(one, 'NotReady', found.error ?? 'the storage has not taken its snapshot in time')
+      }),
+    )
+    if (looked.some(({ state }) => state === 'Pending')) this.#since.set(uid, since)
+    else this.#since.delete(uid)
+    return looked
   }
 
-  /** Deletes the VolumeSnapshots whose contents are kept, or that were not ready in time. */
-  async tidy({ metadata: { uid = '' } }: Taken, volumes: readonly SnapshotVolume[], signal: AbortSignal) {
+  #isTooLate({ claimUid }: SnapshotVolume, { error }: { readonly error: string | undefined }, since: Since): boolean {
+    const now = performance.now()
+    if (now - since.began > (this.#deps.readyWithinMs ?? readyMs)) return true
+    if (error === undefined) {
+      since.failing.delete(claimUid)
+      return false
+    }
+    const failing = since.failing.get(claimUid) ?? now
+    since.failing.set(claimUid, failing)
+    return now - failing > errorMs
+  }
+
+  /**
+   * Deletes the VolumeSnapshots whose contents are kept, or that were not ready in time. One that a member does not delete
+   * now goes with the LogicalClusterSnapshot.
+   */
+  async tidy(
+    { metadata: { uid = '' } }: Taken,
+    volumes: readonly SnapshotVolume[],
+    signal: AbortSignal,
+  ): Promise<void> {
     await inParallel(
       volumes.filter(({ name }) => name !== undefined),
       async (one) => {
         const client = this.#deps.accessOf(one.member ?? '')?.client
-        if (client !== undefined) await removeSnapshot(client, one, { uid, signal }).catch(tolerate('NotFound'))
+        if (client !== undefined) await removeSnapshot(client, one, { uid, signal }).catch(() => undefined)
       },
     )
+    signal.throwIfAborted()
   }
 
   /** Deletes what the storages keep. Resolves with what is waited for; undefined: nothing is left. */
@@ -131,6 +165,7 @@ export class VolumeSnapshots {
     { informers }: Pick<OperatorContext, 'informers'>,
     signal: AbortSignal,
   ): Promise<{ readonly reason: string; readonly message: string } | undefined> {
+    this.#since.delete(uid)
     const members = informers.of<MemberCluster>(memberClusters).store
     const label = { [volumeSnapshotLabel]: uid }
     const waits = await inParallel(volumes, async (one) => {
@@ -210,7 +245,7 @@ async function begin(
   const { volumeName: volume = '' } = found.spec ?? {}
   const { driver } =
     (await client.get<Volume>(gvrs.volumes, { name: volume }, { signal }).catch(missingRight)).spec?.csi ?? {}
-  if (driver === undefined) return leftOut(one, 'NotCSI', `its volume is not of a CSI driver`)
+  if (!driver || driver.length > maxName) return leftOut(one, 'NotCSI', 'its volume is not of a CSI driver')
   const key = `${member}/${driver}`
   const known = classes.get(key) ?? snapshotClassFor(client, driver, signal)
   classes.set(key, known)
@@ -251,20 +286,21 @@ async function look(
     creationTime,
     error,
   } = found.status ?? {}
-  if (readyToUse !== true || content === '') return { error: error?.message }
+  if (readyToUse !== true || content === '') return { error: error?.message?.slice(0, maxMessage) }
   const { spec, status } = await client.get<SnapshotContent>(snapshotGvrs.contents, { name: content }, { signal })
   const handle = status?.snapshotHandle ?? ''
-  if (spec?.driver !== driver || handle === '' || handle.length > maxHandle) {
+  if (spec?.driver !== driver || handle === '' || handle.length > maxHandle || content.length > maxName) {
     await letGo(client, one, { label, signal })
     return { volume: leftOut(one, 'NotReady', `its content names driver "${spec?.driver ?? ''}" and no usable handle`) }
   }
   await setPolicy(client, content, 'Retain', { label, signal })
   const bytes = restoreSize === undefined ? undefined : Number(quantityOf(restoreSize).nanos / 1_000_000_000n)
+  const takenMs = Date.parse(creationTime ?? '')
   return {
     volume: {
       ...{ ...one, state: 'Included', content, handle },
-      ...(bytes !== undefined && { bytes }),
-      ...(creationTime !== undefined && { time: creationTime }),
+      ...(bytes !== undefined && Number.isSafeInteger(bytes) && bytes >= 0 && { bytes }),
+      ...(!Number.isNaN(takenMs) && { time: timestamp(takenMs) }),
     },
   }
 }

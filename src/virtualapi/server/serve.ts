@@ -203,7 +203,7 @@ export function incomingOf(
       pending.trust(socket.remoteAddress ?? '')
     },
     hasOpenBody: isOpen,
-    body: (limit) => (body ??= readBody(request, limit)),
+    body: () => (body ??= readBody(request)),
     signal,
   }
 }

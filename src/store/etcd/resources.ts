@@ -2,12 +2,12 @@
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { ObjectKey } from '#store/store.ts'
 
-export class ClustersByResource {
+export class Resources {
   readonly #counts = new Map<string, Map<ClusterId, number>>()
 
-  add({ resource, cluster }: Pick<ObjectKey, 'resource' | 'cluster'>, count = 1): void {
+  add({ resource, cluster }: ObjectKey): void {
     const counts = this.#counts.get(resource) ?? new Map<ClusterId, number>()
-    this.#counts.set(resource, counts.set(cluster, (counts.get(cluster) ?? 0) + count))
+    this.#counts.set(resource, counts.set(cluster, (counts.get(cluster) ?? 0) + 1))
   }
 
   remove({ resource, cluster }: ObjectKey): void {

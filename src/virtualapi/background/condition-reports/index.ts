@@ -1,3 +1,0 @@
-export * from './audit-delivered.ts'
-export * from './authentication-valid.ts'
-export * from './condition-reports.ts'
