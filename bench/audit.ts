@@ -5,17 +5,14 @@ import { startKcpUnderTest } from './kcp-under-test.ts'
 import { openEndpoint, type Endpoint } from './load.ts'
 import { logicalClusters } from './logical-clusters.ts'
 import type { Measurement } from './measurement.ts'
-import { cpuSeconds, withChildren } from './process-usage.ts'
 import { median, rounded } from './statistics.ts'
+import { cpuOf, prepareObject, writeAndRead } from './write-and-read.ts'
 
 const levels = ['off', 'Metadata', 'RequestResponse'] as const
 type Level = (typeof levels)[number]
 
 const [rounds, requests] = [12, 150]
-const maps = '/api/v1/namespaces/default/configmaps'
-const data = { text: 'x'.repeat(2000) }
 
-/** Updates and reads of an object of 2 KB. */
 export const audit: Measurement = {
   name: 'audit',
   describes: 'requests of a logical cluster with spec.audit off, at Metadata, at RequestResponse; and of its neighbour',
@@ -24,8 +21,7 @@ export const audit: Measurement = {
     await using root = openEndpoint(kcp.adminKubeconfig, { connections: 1 })
     await using user = openEndpoint(await kcp.tenantKubeconfig('user'), { connections: 1 })
     await using near = openEndpoint(await kcp.tenantKubeconfig('near'), { connections: 1 })
-    for (const tenant of [user, near])
-      await tenant.json('POST', maps, JSON.stringify({ metadata: { name: 'one' }, data }))
+    for (const tenant of [user, near]) await prepareObject(tenant)
     const taken = new Map<string, number[]>()
     const note = (key: string, ms: readonly number[]): void => {
       const known = taken.get(key) ?? []
@@ -40,9 +36,9 @@ export const audit: Measurement = {
         await sleep(200, signal)
         // One after the other: at the same time, both would share the event loop, and one the time of the other.
         const cpu = [cpuOf(kcp.pid)]
-        const ofUser = await timesOf(user)
+        const ofUser = await writeAndRead(user, requests)
         cpu.push(cpuOf(kcp.pid))
-        const ofNear = await timesOf(near)
+        const ofNear = await writeAndRead(near, requests)
         cpu.push(cpuOf(kcp.pid))
         if (round === 0) continue
         const [before = 0, between = 0, end = 0] = cpu
@@ -69,23 +65,10 @@ export const audit: Measurement = {
   },
 }
 
-const cpuOf = (pid: number): number => cpuSeconds(withChildren(pid))
-
 async function choose(root: Endpoint, level: Level): Promise<void> {
   const path = `${logicalClusters}/user`
   const found = (await root.json('GET', path)) as { spec?: object }
   const spec = level === 'off' ? null : { readable: true, rules: [{ level }] }
   const { audit: _, ...rest } = { audit: undefined, ...found.spec }
   await root.json('PUT', path, JSON.stringify({ ...found, spec: { ...rest, ...(spec && { audit: spec }) } }))
-}
-
-async function timesOf(tenant: Endpoint): Promise<number[]> {
-  const times: number[] = []
-  for (let i = 0; i < requests; i++) {
-    const began = performance.now()
-    await tenant.json('PUT', `${maps}/one`, JSON.stringify({ metadata: { name: 'one' }, data: { ...data, n: `${i}` } }))
-    await tenant.json('GET', `${maps}/one`)
-    times.push(performance.now() - began)
-  }
-  return times
 }

@@ -1,5 +1,5 @@
 // Starts kcp and a real kube-apiserver with etcd for one measurement.
-import { startCluster, startEtcd } from '#test/support/index.ts'
+import { startCluster, startStoreServer, type StoreServerKind } from '#test/support/index.ts'
 import { startKcpUnderTest, type KcpUnderTest } from './kcp-under-test.ts'
 import { withChildren } from './process-usage.ts'
 
@@ -7,7 +7,8 @@ export interface Contender {
   readonly name: 'kcp' | 'kube-apiserver'
   /** Path of an administrator's kubeconfig: for a logical cluster of kcp, or for the whole real cluster. */
   readonly kubeconfig: string
-  readonly pids: readonly number[]
+  /** Of all its processes, as they are now. */
+  readonly pids: () => readonly number[]
 }
 
 export interface Contenders extends AsyncDisposable {
@@ -15,13 +16,12 @@ export interface Contenders extends AsyncDisposable {
   readonly both: readonly [Contender, Contender]
 }
 
-/** Starts both; `name` is the name of the logical cluster. With `store`, kcp has an etcd of its own. */
-export async function startContenders(name: string, signal: AbortSignal, store?: 'etcd'): Promise<Contenders> {
+/** Starts both; `name` is the name of the logical cluster. With `store`, kcp has a server of its own for its data. */
+export async function startContenders(name: string, signal: AbortSignal, store?: StoreServerKind): Promise<Contenders> {
   await using stack = new AsyncDisposableStack()
   const cluster = stack.use(await startCluster({ name: 'bench', durable: true, signal }))
-  const etcd = store && stack.use(await startEtcd({ durable: true }))
-  const args = etcd === undefined ? [] : ['--store', 'etcd', '--etcd-servers', etcd.urls.join()]
-  const kcp = stack.use(await startKcpUnderTest({ args }))
+  const server = store && stack.use(await startStoreServer(store, { durable: true }))
+  const kcp = stack.use(await startKcpUnderTest({ args: server?.flags ?? [] }))
   const ours = await kcp.tenantKubeconfig(name)
   const owned = stack.move()
   return {
@@ -30,12 +30,12 @@ export async function startContenders(name: string, signal: AbortSignal, store?:
       {
         name: 'kcp',
         kubeconfig: ours,
-        pids: [...withChildren(kcp.pid), ...(etcd?.members ?? []).map(({ pid }) => pid)],
+        pids: () => [...withChildren(kcp.pid), ...(server?.pids() ?? [])],
       },
       {
         name: 'kube-apiserver',
         kubeconfig: cluster.kubeconfig,
-        pids: [...cluster.processes.values()].map(({ pid }) => pid),
+        pids: () => [...cluster.processes.values()].map(({ pid }) => pid),
       },
     ],
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

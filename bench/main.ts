@@ -25,7 +25,7 @@ import { placement } from './placement.ts'
 import { podStreams } from './pod-streams.ts'
 import { pull } from './pull.ts'
 import { restart } from './restart.ts'
-import { onEtcd, sideBySide } from './side-by-side.ts'
+import { onEtcd, onPostgres, sideBySide } from './side-by-side.ts'
 import { sleeping } from './sleep.ts'
 import { snapshots } from './snapshots.ts'
 import { transfer } from './transfer.ts'
@@ -35,6 +35,7 @@ import { syncerMembers } from './syncer-members.ts'
 import { watchAcrossMany } from './watch-across.ts'
 import { tree } from './tree.ts'
 import { tunnel } from './tunnel.ts'
+import { usage } from './usage.ts'
 import { volumes } from './volumes.ts'
 import { idleWatches, watchFanOut } from './watches.ts'
 import { workers } from './workers.ts'
@@ -50,6 +51,7 @@ const measurements: readonly Measurement[] = [
   memory,
   sideBySide,
   onEtcd,
+  onPostgres,
   apply,
   watchFanOut,
   idleWatches,
@@ -72,6 +74,7 @@ const measurements: readonly Measurement[] = [
   snapshots,
   sleeping,
   audit,
+  usage,
   transfer,
   fleet,
   syncerMembers,

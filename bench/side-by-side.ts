@@ -1,5 +1,6 @@
 // Runs the same load on kcp and on kube-apiserver with etcd in alternating rounds on one machine: only the ratio is
 // valid elsewhere.
+import type { StoreServerKind } from '#test/support/index.ts'
 import { startContenders, type Contender } from './contenders.ts'
 import { load, openEndpoint, type Endpoint, type LoadRequest } from './load.ts'
 import type { Measurement, Numbers } from './measurement.ts'
@@ -50,15 +51,20 @@ export const sideBySide: Measurement = {
   },
 }
 
-/** The same with kcp on an etcd of its own, whose CPU counts as kcp's. */
-export const onEtcd: Measurement = {
-  name: 'etcd',
-  describes: `the same for kcp start --store etcd: GET and durable create by ${manyClients} clients`,
-  async run({ signal, say }) {
-    const some = works.filter(({ name }) => name === 'GET' || name === 'create')
-    return await compareAll(some, { name: 'bench', prepare, store: 'etcd', signal, say })
-  },
+/** The same with kcp on a server of its own, whose CPU counts as kcp's. */
+function onServer(store: StoreServerKind): Measurement {
+  return {
+    name: store,
+    describes: `the same for kcp start --store ${store}: GET and durable create by ${manyClients} clients`,
+    async run({ signal, say }) {
+      const some = works.filter(({ name }) => name === 'GET' || name === 'create')
+      return await compareAll(some, { name: 'bench', prepare, store, signal, say })
+    },
+  }
 }
+
+export const onEtcd = onServer('etcd')
+export const onPostgres = onServer('postgres')
 
 /** Starts both, prepares each, and runs all the work on them. */
 export async function compareAll(
@@ -72,7 +78,7 @@ export async function compareAll(
   }: Parameters<Measurement['run']>[0] & {
     name: string
     prepare: (endpoint: Endpoint) => Promise<void>
-    store?: 'etcd'
+    store?: StoreServerKind
   },
 ): Promise<Numbers> {
   await using contenders = await startContenders(name, signal, store)
@@ -110,9 +116,9 @@ async function compare(work: Work, contenders: readonly Opened[], say: (line: st
     // The order alternates, so that effects of the previous load (heat, page cache) do not favour one server.
     for (const { name, endpoint, pids } of round % 2 === 0 ? contenders : contenders.toReversed()) {
       const { clients = manyClients } = work
-      const cpuBefore = cpuSeconds(pids)
+      const cpuBefore = cpuSeconds(pids())
       const { requests, seconds } = await load(endpoint, { clients, seconds: secondsPerRound, next: () => work.next() })
-      const cpu = cpuSeconds(pids) - cpuBefore
+      const cpu = cpuSeconds(pids()) - cpuBefore
       perSecond.get(name)?.push(requests / seconds)
       perCpuSecond.get(name)?.push(requests / cpu)
     }

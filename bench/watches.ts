@@ -33,7 +33,8 @@ export const watchFanOut: Measurement = {
   },
 }
 
-async function fanOutOf({ name, kubeconfig, pids }: Contender): Promise<Numbers> {
+async function fanOutOf({ name, kubeconfig, pids: pidsNow }: Contender): Promise<Numbers> {
+  const pids = pidsNow()
   await using endpoint = openEndpoint(kubeconfig, { connections: 16 })
   const version = await prepare(endpoint)
   await using client = await watching({
@@ -125,10 +126,11 @@ export const idleWatches: Measurement = {
 }
 
 async function idleOf(
-  { name, pids }: Contender,
+  { name, pids: pidsNow }: Contender,
   kubeconfigs: readonly string[],
   signal: AbortSignal,
 ): Promise<Numbers> {
+  const pids = pidsNow()
   const before = residentMiB(pids)
   const began = performance.now()
   await using client = await watching({

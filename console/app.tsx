@@ -5,12 +5,16 @@ import { resourcesOf } from '#console/kube/discovery.ts'
 import { everyCluster, parseResource, resourceText, type ResourceRef } from '#console/kube/paths.ts'
 import { AdoptionsPage } from '#console/pages/adoptions.tsx'
 import { ClustersPage } from '#console/pages/clusters.tsx'
+import { AuditPage } from '#console/pages/audit.tsx'
 import { ExplainPage } from '#console/pages/explain.tsx'
 import { MembersPage } from '#console/pages/members.tsx'
 import { MovesPage } from '#console/pages/moves.tsx'
 import { ObjectPage } from '#console/pages/object.tsx'
 import { SignInPage } from '#console/pages/sign-in.tsx'
+import { SleepPage } from '#console/pages/sleep.tsx'
+import { SnapshotsPage } from '#console/pages/snapshots.tsx'
 import { TablePage } from '#console/pages/table.tsx'
+import { UsagePage } from '#console/pages/usage.tsx'
 import { VolumesPage } from '#console/pages/volumes.tsx'
 import { Dialog, Plot } from '#console/parts/common.tsx'
 import type { Choice } from '#console/model/matching.ts'
@@ -65,6 +69,10 @@ const globalKeys = {
   'g l': { help: text.nav.volumes, run: () => go({ page: 'volumes' }) },
   'g a': { help: text.nav.exports, run: () => go(tableRoute(exports_)) },
   'g b': { help: text.nav.bindings, run: () => go(tableRoute(bindings)) },
+  'g u': { help: text.nav.usage, run: () => go({ page: 'usage' }) },
+  'g i': { help: text.nav.audit, run: () => go({ page: 'audit' }) },
+  'g z': { help: text.nav.sleep, run: () => go({ page: 'sleep' }) },
+  'g s': { help: text.nav.snapshots, run: () => go({ page: 'snapshots' }) },
   'g x': { help: text.nav.explain, run: () => go({ page: 'explain' }) },
   'g t': { help: text.help.theme, run: nextTheme },
 }
@@ -75,8 +83,13 @@ function tableRoute(resource: ResourceRef): Route {
 }
 
 function clusterOf(of: Route): string | undefined {
-  if (of.page === 'table' || of.page === 'explain') return of.cluster
+  if (of.page === 'table' || isOfCluster(of)) return of.cluster
   return of.page === 'object' ? of.object.cluster : undefined
+}
+
+/** Pages of one logical cluster, which the chooser of logical clusters changes. */
+function isOfCluster(of: Route): of is Extract<Route, { readonly page: 'explain' | 'usage' | 'audit' }> {
+  return of.page === 'explain' || of.page === 'usage' || of.page === 'audit'
 }
 
 function Page({ route: of }: { readonly route: Route }): JSX.Element {
@@ -95,6 +108,14 @@ function Page({ route: of }: { readonly route: Route }): JSX.Element {
       return <MovesPage />
     case 'volumes':
       return <VolumesPage move={of.move} />
+    case 'usage':
+      return <UsagePage cluster={of.cluster} />
+    case 'audit':
+      return <AuditPage cluster={of.cluster} />
+    case 'sleep':
+      return <SleepPage />
+    case 'snapshots':
+      return <SnapshotsPage />
     case 'explain':
       return <ExplainPage cluster={of.cluster} />
     default:
@@ -113,6 +134,10 @@ function Navigation(): JSX.Element {
     [text.nav.volumes, { page: 'volumes' }, 'g l'],
     [text.nav.exports, { page: 'table', cluster: everyCluster, resource: exports_ }, 'g a'],
     [text.nav.bindings, { page: 'table', cluster: everyCluster, resource: bindings }, 'g b'],
+    [text.nav.usage, { page: 'usage' }, 'g u'],
+    [text.nav.audit, { page: 'audit' }, 'g i'],
+    [text.nav.sleep, { page: 'sleep' }, 'g z'],
+    [text.nav.snapshots, { page: 'snapshots' }, 'g s'],
     [text.nav.explain, { page: 'explain' }, 'g x'],
   ]
   const here = fragmentOf(route.value)
@@ -164,13 +189,12 @@ function Chooser(): JSX.Element | null {
 function ClusterChooser({ close }: { readonly close: () => void }): JSX.Element {
   const to = (cluster: string): void => {
     const { value } = route
-    if (value.page === 'explain') go({ page: 'explain', cluster })
+    if (isOfCluster(value)) go({ page: value.page, cluster })
     else go({ page: 'table', cluster, resource: value.page === 'table' ? value.resource : deployments })
   }
-  const every =
-    route.value.page === 'explain'
-      ? []
-      : [{ label: text.table.allClusters, words: '* all', run: () => to(everyCluster) }]
+  const every = isOfCluster(route.value)
+    ? []
+    : [{ label: text.table.allClusters, words: '* all', run: () => to(everyCluster) }]
   const choices = clusterNames.value.map((name): Choice => ({ label: name, run: () => to(name) }))
   const other = (typed: string): Choice | undefined =>
     /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/.test(typed)

@@ -12,7 +12,7 @@ const places = [
   'src/{crds,operator,placement,syncer}/**/*.ts',
   'src/agent/{enrol,start-agent}.ts',
   'src/controllers/{api-bindings,api-exports,export-transfer}.ts',
-  'src/virtualapi/background/authentication-reports/*.ts',
+  'src/virtualapi/background/condition-reports/*.ts',
   'src/virtualapi/endpoints/views/member-views.ts',
 ]
 /** Writes an Event of Kubernetes, as its garbage collector does. */

@@ -5,6 +5,7 @@ import { historyAnnotation, placedOnAnnotation } from '#crds/index.ts'
 import type { AnyObject } from '#console/kube/objects.ts'
 import { LineBuffer } from '#console/kube/lines.ts'
 import { ageText } from './age.ts'
+import { auditLine, matchingLines } from './audit-line.ts'
 import { clustersInOrder } from './cluster-order.ts'
 import { consumersOf, targetOfProfile } from './consumers.ts'
 import { channels, endText, frame, parseFrame, resizeFrame } from './exec-frames.ts'
@@ -14,8 +15,61 @@ import { ownedBy, type Candidate } from './owned.ts'
 import { reasonTexts } from './reasons.ts'
 import { schemaAt, schemaOfKind } from './schema-at.ts'
 import { conditionTone, toneOf } from './tone.ts'
+import { byShare, limitShares } from './usage.ts'
 import { logText, visibleText } from './visible-text.ts'
 import { placeIn, withoutManagedFields, withRevisionOf } from './yaml-text.ts'
+
+describe('usage beside limits', () => {
+  const full = { name: 'full', limits: { objects: 10, memory: '1Gi' }, used: { objects: 10, memory: '512Mi' } }
+  it('has the fullest limit first, and bytes as people write them', () => {
+    expect(limitShares(full)).to.deep.equal([
+      { field: 'objects', used: '10', limit: '10', share: 1 },
+      { field: 'memory', used: '512 MiB', limit: '1 GiB', share: 0.5 },
+    ])
+    expect(limitShares({ limits: { pods: 0, crds: 3 }, used: { pods: 0 } })).to.deep.equal([
+      { field: 'pods', used: '0', limit: '0', share: undefined },
+      { field: 'crds', used: '', limit: '3', share: undefined },
+    ])
+  })
+  it('orders logical clusters by it, and leaves out those without limits', () => {
+    const empty = { name: 'empty', limits: { objects: 10 }, used: { objects: 1 } }
+    expect(byShare([{ name: 'free' }, empty, full]).map(({ name }) => name)).to.deep.equal(['full', 'empty'])
+  })
+})
+
+describe('a line of an audit log', () => {
+  const event = {
+    auditID: 'a1',
+    stage: 'ResponseComplete',
+    verb: 'create',
+    requestURI: '/api/v1/namespaces/shop/configmaps',
+    user: { username: 'admin' },
+    impersonatedUser: { username: 'alice' },
+    objectRef: { resource: 'configmaps', namespace: 'shop', name: 'one' },
+    responseStatus: { code: 403 },
+    requestReceivedTimestamp: '2026-11-28T00:00:00.000000Z',
+    annotations: { 'kcp.dev/audit-position': 'p-7' },
+  }
+  it('says who did what, to which object, with what result', () => {
+    const line = auditLine(JSON.stringify(event))
+    expect(line).to.include({ user: 'alice (admin)', verb: 'create', code: '403', isRefused: true })
+    expect(line).to.include({ object: 'shop/configmaps/one', key: 'a1 ResponseComplete' })
+  })
+  it('is none for other JSON, and for what is no JSON', () => {
+    for (const text of ['{"kind":"Status"}', '{', '""', 'null']) expect(auditLine(text), text).to.equal(undefined)
+  })
+  it('is found by all words, and without those after !', () => {
+    const lines = [event, { ...event, auditID: 'a2', verb: 'delete' }].map((one) => auditLine(JSON.stringify(one)))
+    const found = (filter: string) =>
+      matchingLines(
+        lines.filter((line) => line !== undefined),
+        filter,
+      ).map(({ verb }) => verb)
+    expect(found('ALICE shop/')).to.deep.equal(['create', 'delete'])
+    expect(found('alice !delete')).to.deep.equal(['create'])
+    expect(found('bob')).to.deep.equal([])
+  })
+})
 
 describe('text of a cluster', () => {
   it('shows control characters and directions instead of obeying them', () => {

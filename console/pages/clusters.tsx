@@ -1,10 +1,10 @@
 // The logical clusters: health, usage, whether they are in memory.
 import { computed, useSignal } from '@preact/signals'
 import type { JSX } from 'preact'
-import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { useMemo, useRef } from 'preact/hooks'
 import { Age, Badge, Link, Notice, Plain } from '#console/parts/common.tsx'
 import { FilterInput } from '#console/parts/filter-input.tsx'
-import { clusters, clustersError, clustersKnown, followClusters, type ClusterItem } from '#console/state/clusters.ts'
+import { clusters, clustersError, clustersKnown, useClusters, type ClusterItem } from '#console/state/clusters.ts'
 import { go } from '#console/state/router.ts'
 import { Grid, type GridColumn } from '#console/table/grid.tsx'
 import type { SortOrder } from '#console/table/sort.ts'
@@ -82,11 +82,7 @@ export function ClustersPage(): JSX.Element {
   const filter = useSignal('')
   const order = useSignal<SortOrder | undefined>(undefined)
   const input = useRef<HTMLInputElement>(null)
-  useEffect(() => {
-    const life = new AbortController()
-    void followClusters(life.signal)
-    return () => life.abort()
-  }, [])
+  useClusters()
   const shown = useMemo(() => computed(() => clustersInOrder(clusters.value, filter.value, order.value)), [])
   const sortBy = (column: string): void => {
     const { value } = order

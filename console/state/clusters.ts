@@ -1,5 +1,7 @@
 // The logical clusters that the session may see, live while a page shows them.
 import { computed, signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { ClusterSleep, ClusterSleepStatus, ClusterUsage } from '#crds/index.ts'
 import { pause } from '#console/kube/follow.ts'
 import { messageOf, requestJson } from '#console/kube/request.ts'
 
@@ -20,6 +22,14 @@ export interface ClusterItem {
     readonly bytes?: number
     readonly watches?: number
   }
+  /** Its limits, and what it uses of them; absent without limits. */
+  readonly limits?: Readonly<Record<string, string | number>>
+  readonly used?: Readonly<ClusterUsage>
+  /** Which limits are near or reached. */
+  readonly near?: string
+  /** Its rules of sleep, and what they have led to. */
+  readonly sleep?: Readonly<ClusterSleep & ClusterSleepStatus>
+  readonly audit?: { readonly readable: boolean; readonly hasWebhook: boolean; readonly problem?: string }
 }
 
 const pollMs = 5000
@@ -38,6 +48,15 @@ export async function followClusters(signal: AbortSignal): Promise<void> {
       })
     await pause(pollMs, signal)
   }
+}
+
+/** Keeps the list live while the part is shown. */
+export function useClusters(): void {
+  useEffect(() => {
+    const life = new AbortController()
+    void followClusters(life.signal)
+    return () => life.abort()
+  }, [])
 }
 
 export async function readClusters(signal?: AbortSignal): Promise<void> {

@@ -12,6 +12,10 @@ export type Route =
   | { readonly page: 'adoptions'; readonly adoption?: string }
   | { readonly page: 'moves' }
   | { readonly page: 'volumes'; readonly move?: string }
+  | { readonly page: 'usage'; readonly cluster?: string }
+  | { readonly page: 'audit'; readonly cluster?: string }
+  | { readonly page: 'sleep' }
+  | { readonly page: 'snapshots' }
   | { readonly page: 'explain'; readonly cluster?: string }
 
 const tabs: readonly string[] = ['overview', 'yaml', 'events', 'owners', 'where', 'logs', 'terminal', 'explain']
@@ -24,10 +28,14 @@ export function parseRoute(fragment: string): Route {
   if (page === 'o') return objectRoute(rest)
   if (page === 'members') return rest[0] === undefined || rest[0] === '' ? { page } : { page, member: rest[0] }
   if (page === 'adoptions') return rest[0] === undefined || rest[0] === '' ? { page } : { page, adoption: rest[0] }
-  if (page === 'moves') return { page }
+  if (page === 'moves' || page === 'sleep' || page === 'snapshots') return { page }
   if (page === 'volumes') return rest[0] === undefined || rest[0] === '' ? { page } : { page, move: rest[0] }
-  if (page === 'explain') return rest[0] === undefined || rest[0] === '' ? { page } : { page, cluster: rest[0] }
+  if (page === 'explain' || page === 'usage' || page === 'audit') return clusterRoute(page, rest[0])
   return { page: 'clusters' }
+}
+
+function clusterRoute(page: 'explain' | 'usage' | 'audit', cluster = ''): Route {
+  return isClusterName(cluster) && cluster !== '*' ? { page, cluster } : { page }
 }
 
 function decoded(part: string): string {
@@ -90,7 +98,9 @@ function partsOf(route: Route): string[] {
     case 'volumes':
       return route.move === undefined ? ['volumes'] : ['volumes', route.move]
     case 'explain':
-      return route.cluster === undefined ? ['explain'] : ['explain', route.cluster]
+    case 'usage':
+    case 'audit':
+      return route.cluster === undefined ? [route.page] : [route.page, route.cluster]
     default:
       return [route.page]
   }

@@ -27,6 +27,10 @@ describe('the route of a fragment', () => {
     { page: 'members', member: 'east' },
     { page: 'explain', cluster: 'acme' },
     { page: 'moves' },
+    { page: 'usage', cluster: 'acme' },
+    { page: 'audit' },
+    { page: 'sleep' },
+    { page: 'snapshots' },
   ]
   for (const route of routes)
     it(`${fragmentOf(route)} leads back to the same page`, () =>
@@ -41,6 +45,7 @@ describe('the route of a fragment', () => {
     '#/o/acme/core/v1/pods/sh%2fop/a',
     '#/t/%E0%A4%A/apps/v1/deployments',
     '#javascript:alert(1)',
+    '#/nothing/acme',
   ])
     it(`${fragment} leads to the first page, and to no other path of the server`, () =>
       expect(parseRoute(fragment)).to.deep.equal({ page: 'clusters' }))

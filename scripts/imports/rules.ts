@@ -61,7 +61,7 @@ export const rules: ImportRules = {
       'sharding',
     ],
     client: ['kubeconfig', 'verbs', 'informer', '.', 'member'],
-    store: ['. ownership', 'etcd host sqlite watch-cache', 'measured'],
+    store: ['. ownership', 'etcd host postgres sqlite watch-cache', 'measured'],
     virtualapi: [
       'flowcontrol request',
       'kinds',

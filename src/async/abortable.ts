@@ -14,3 +14,8 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
   })
 }
+
+/** A call, because TypeScript takes the signal for the same after an `await`. */
+export function isAborted(signal: AbortSignal): boolean {
+  return signal.aborted
+}

@@ -9,7 +9,7 @@ import { naming } from './commands/values.ts'
 import { loginCommand } from './login-command.ts'
 import { registrations } from './roles/registration.ts'
 import { backupCommand, restoreAllCommand, snapshotCommand, transferCommand } from './snapshot-commands.ts'
-import { withEtcdFlags } from './commands/etcd-flags.ts'
+import { withStoreFlags } from './commands/store-flags.ts'
 import {
   adoptCommand,
   clusterArgument,
@@ -117,7 +117,7 @@ function grouped(heading: string, members: readonly Command[]): Command[] {
 /** `kcp start`: everything in one process on an embedded store. */
 function startCommand(): Command {
   const start = new Command('start').description(
-    'run everything in one process on an embedded store or an etcd; no Kubernetes needed',
+    'run everything in one process on an embedded store, an etcd or a PostgreSQL; no Kubernetes needed',
   )
   const command = start
     .addOption(
@@ -153,7 +153,7 @@ function startCommand(): Command {
       'show members as ClusterProfiles (multicluster.x-k8s.io) in namespace kcp-system of logical cluster root, once it has that kind',
     )
     .addOption(logLevelOption('warn'))
-  withEtcdFlags(command, { own: 'sqlite', where: 'a file in --root-dir' })
+  withStoreFlags(command, { own: 'sqlite', where: 'a file in --root-dir' })
   return withConsoleFlags(
     withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(withSignInFlags(withVolumeMoveFlags(command)))))),
   ).action(loadedLate(() => import('./commands/start.ts')))
@@ -517,7 +517,7 @@ function apiserverCommand(): Command {
       1536,
     )
     .addOption(logLevelOption('info'))
-  withEtcdFlags(command, { own: 'host', where: "custom resources in the host's etcd" })
+  withStoreFlags(command, { own: 'host', where: "custom resources in the host's etcd" })
   return withConsoleFlags(
     withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(withSignInFlags(withVolumeMoveFlags(command)))))),
   ).action(loadedLate(() => import('./commands/apiserver.ts')))

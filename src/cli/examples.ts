@@ -22,6 +22,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp start --root-dir .run/kcp',
     'kcp start --root-dir /var/lib/kcp --bind-address 0.0.0.0 --advertise-address kcp.example.com',
     'kcp start --root-dir /var/lib/kcp --store etcd --etcd-servers https://10.0.0.1:2379',
+    'kcp start --root-dir /var/lib/kcp --store postgres --postgres-servers db.example.com:5432 --postgres-password-file password',
   ],
   create: [
     'kcp create acme',

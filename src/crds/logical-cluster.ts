@@ -132,6 +132,9 @@ export interface LogicalClusterStatus {
   conditions?: Condition[]
 }
 
+/** The condition that is there, and False, while spec.audit.webhook fails. */
+export const auditDelivered = 'AuditDelivered'
+
 export const logicalClusterConditions = [
   'Ready',
   'ContentDeleted',
@@ -140,6 +143,7 @@ export const logicalClusterConditions = [
   'AuthenticationValid',
   'WithinLimits',
   'Asleep',
+  auditDelivered,
 ] as const
 
 /**

@@ -16,7 +16,7 @@ const shouldBeTrue: ReadonlySet<string> = new Set([
   ...['Ready', 'Available', 'Progressing', 'Placed', 'Synced', 'Scheduled', 'Valid', 'Usable', 'Healthy'],
   ...['PodScheduled', 'Initialized', 'ContainersReady', 'AbleToScale', 'ScalingActive', 'Established', 'NamesAccepted'],
   ...['Accepted', 'Reachable', 'CredentialsValid', 'KubeconfigsWritten', 'APIsExported', 'GatewayReady', 'Programmed'],
-  ...['ContentDeleted', 'Compatible', 'ParentValid', 'AuthenticationValid'],
+  ...['ContentDeleted', 'Compatible', 'ParentValid', 'AuthenticationValid', 'AuditDelivered'],
 ])
 
 /** Conditions that are True while something is wrong. */

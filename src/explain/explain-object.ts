@@ -19,8 +19,8 @@ import { podFindings } from './pods.ts'
 import { remedyOf } from './remedies.ts'
 import type { Surroundings } from './surroundings.ts'
 
-/** Reasons of condition AuthenticationValid. */
-const signInReasons: readonly string[] = ['IssuersInvalid', 'KeysUnreadable']
+/** Reasons of conditions AuthenticationValid and AuditDelivered. */
+const foreignReasons: readonly string[] = ['IssuersInvalid', 'KeysUnreadable', 'WebhookFailing']
 
 /** More findings about its pods are counted. */
 const maxFindings = 10
@@ -30,8 +30,8 @@ export function explainObject(object: SeenObject, around: Surroundings): Finding
   const subject = subjectOf(object, around.cluster)
   const { isAsleep = isClusterAsleep(around.logicalCluster) } = around
   const found = [
-    // Who may sign in keeps no object from its purpose.
-    ...clusterFindings(around).filter(({ reason = '' }) => !signInReasons.includes(reason)),
+    // Neither sign-in nor the audit log keeps an object from its purpose.
+    ...clusterFindings(around).filter(({ reason = '' }) => !foreignReasons.includes(reason)),
     ...deletionFindings(around.namespace, around.cluster),
     ...deletionFindings(object, around.cluster),
     ...placementFindings(object, subject, around),

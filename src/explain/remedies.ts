@@ -53,6 +53,8 @@ const remedies: Readonly<Record<string, string>> = {
   IssuersInvalid: 'correct the fields of spec.authentication that the message names',
   KeysUnreadable:
     'check the URL and certificateAuthority of the issuer in spec.authentication, and that it runs; admin: see --egress-allow',
+  WebhookFailing:
+    'check url, certificateAuthority and the token of spec.audit.webhook, and that it runs; admin: see --egress-allow',
   NamespaceMissing: 'create the namespace, or remove the entry from spec.kubeconfigs',
   SecretNotOurs: 'delete that Secret, or choose another name in spec.kubeconfigs',
   Forbidden: 'bind ClusterRole kcp-kubeconfig-secrets to the operator, see docs/reference/kubeconfigs.md',

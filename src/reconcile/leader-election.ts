@@ -18,6 +18,13 @@ export interface LeaderElectionOptions {
    * soon.
    */
   readonly lead: (signal: AbortSignal) => Promise<void>
+  /**
+   * Called after each attempt that finds the Lease with another process. `isAlive`: that process has renewed it since this
+   * one first looked.
+   */
+  readonly onTaken?: (holder: { readonly identity: string; readonly isAlive: boolean }) => void
+  /** Called with the error of an attempt to become the leader; another attempt follows. */
+  readonly onError?: (error: unknown) => void
   readonly log: Logger
   readonly signal: AbortSignal
   /** Duration of the Lease. Default 15 s. */
@@ -66,6 +73,8 @@ export async function runAsLeader(options: LeaderElectionOptions): Promise<void>
 
 class Election {
   readonly #options: Required<LeaderElectionOptions>
+  /** The holder whom this candidate waits for, and the Lease's version when it began to wait. */
+  #awaited: { readonly holder: string; readonly version: string | undefined } | undefined
   /**
    * The Lease as it was last seen, and the time of that by our monotonic clock: times of other processes are never
    * compared with ours.
@@ -77,13 +86,15 @@ class Election {
     renewDeadlineMs = 10_000,
     retryMs = 2000,
     clock = systemClock,
+    onTaken = () => undefined,
+    onError = () => undefined,
     ...rest
   }: LeaderElectionOptions) {
-    this.#options = { leaseMs, renewDeadlineMs, retryMs, clock, ...rest }
+    this.#options = { leaseMs, renewDeadlineMs, retryMs, clock, onTaken, onError, ...rest }
   }
 
   async acquire(signal: AbortSignal): Promise<void> {
-    const { log, name, identity, renewDeadlineMs } = this.#options
+    const { log, name, identity, renewDeadlineMs, onError } = this.#options
     for (;;) {
       try {
         if ((await this.#tryWithin(renewDeadlineMs, signal)) === 'held') {
@@ -93,6 +104,7 @@ class Election {
       } catch (error) {
         signal.throwIfAborted()
         log.debug('could not read or write a lease', { lease: name, error })
+        onError(error)
       }
       await sleep(this.#retryMs(), signal)
     }
@@ -176,13 +188,21 @@ class Election {
     const holder = current.spec?.holderIdentity ?? ''
     const theirs = holder !== '' && holder !== identity
     const lasts = Math.max(leaseMs, (current.spec?.leaseDurationSeconds ?? 0) * 1000)
-    if (theirs && clock.monotonic() < (this.#seen?.at ?? 0) + lasts) return 'taken'
+    if (theirs && clock.monotonic() < (this.#seen?.at ?? 0) + lasts) {
+      this.#taken(holder, current.metadata.resourceVersion)
+      return 'taken'
+    }
     const spec = { ...current.spec, ...this.#held(now) }
     if (holder !== identity) {
       spec.acquireTime = now
       spec.leaseTransitions = (current.spec?.leaseTransitions ?? 0) + 1
     }
     return await this.#write(() => client.update<Lease>(leases, { ...current, spec }, { signal }))
+  }
+
+  #taken(holder: string, version: string | undefined): void {
+    if (this.#awaited?.holder !== holder) this.#awaited = { holder, version }
+    this.#options.onTaken({ identity: holder, isAlive: this.#awaited.version !== version })
   }
 
   async #write(write: () => Promise<Lease>): Promise<Attempt> {

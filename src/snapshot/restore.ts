@@ -37,6 +37,8 @@ export interface ObjectsToPut {
   readonly validate?: boolean | 'kind'
   /** True: an object that is there already is left alone, and the answer is 409. */
   readonly onlyNew?: boolean
+  /** True: refused, with 409, when the logical cluster is open to its users. */
+  readonly whileFilling?: boolean
   /** The run of `kcp transfer` that puts them: refused if another one has begun, or if the target is open. */
   readonly run?: string
 }
@@ -74,6 +76,8 @@ export interface RestoreOptions {
   readonly validate: boolean
   /** True: objects keep their uids although the logical cluster has another id, because it takes the place of the old one. */
   readonly keepsUids?: boolean
+  /** True: refused when the logical cluster is open to its users, who may have written since. */
+  readonly whileFilling?: boolean
   /** What a logical cluster begins with that nobody has used yet: it is not asked then. */
   readonly beginning?: InitialObjects
   /** The volumes from which claims of the snapshot that are not there get new ones, by the uid of the claim. */
@@ -458,12 +462,16 @@ interface ObjectsInOrder {
 
 async function putAll(
   { kept, bytes, prepared, deletions }: ObjectsInOrder,
-  { client, validate, progress, signal }: RestoreOptions,
+  { client, validate, whileFilling, progress, signal }: RestoreOptions,
   pause: Pause,
 ): Promise<PutCounts> {
   const sum = { created: 0, updated: 0, unchanged: 0, deleted: 0 }
   const put = async (body: ObjectsToPut): Promise<void> => {
-    const counts = (await client.raw(snapshotPath, { method: 'POST', body, signal })) as PutCounts
+    const counts = (await client.raw(snapshotPath, {
+      method: 'POST',
+      body: { ...body, whileFilling },
+      signal,
+    })) as PutCounts
     for (const name of Object.keys(sum) as (keyof PutCounts)[]) sum[name] += counts[name]
   }
   let done = 0

@@ -147,6 +147,26 @@ function after(events: readonly Change[], since: number): readonly Change[] {
 }
 
 /**
+ * The `watch` of a store: what the log has, after what `history` reads of the changes in (since, until].
+ */
+export async function* watchLog(
+  log: EventLog,
+  { since, signal }: { readonly since: Revision; readonly signal: AbortSignal },
+  history: (until: Revision) => Promise<readonly StoreEvent[]>,
+): AsyncIterable<readonly StoreEvent[]> {
+  if (signal.aborted) return
+  // The log may move on while older changes are read; it buffers the events after `from` meanwhile.
+  const from = log.knows(since) ? since : log.revision
+  const live = log.watch(from, signal)
+  try {
+    if (from !== since) yield [...(await history(from)), { type: 'progress', revision: from }]
+    yield* live
+  } finally {
+    live.end()
+  }
+}
+
+/**
  * The final state of every key, in order of revisions. If an object that existed at `since` was deleted and its key is
  * used again, the deletion comes before the new object: a reader never sees one object turn into another.
  */

@@ -7,7 +7,7 @@ import { sessionKinds } from '#network/tunnel/index.ts'
 import { isJsonObject, type ClusterId, type ClusterName } from '#apimachinery/meta/index.ts'
 import { isStoreError, StorageBudget, type Store } from '#store/index.ts'
 import { createWatchCache, type BaseLayer, type WatchCache } from '#store/watch-cache/index.ts'
-import type { UsageHistory } from '#crds/index.ts'
+import { auditDelivered, type UsageHistory } from '#crds/index.ts'
 import { containerMemory, processTracer, type Logger, type Metrics } from '#telemetry/index.ts'
 import { ClusterAudits } from './audit/index.ts'
 import type { AuditLog } from './request/request-audit.ts'
@@ -24,7 +24,12 @@ import { createAuthorizer, type RbacAuthorizer } from './auth/authz/index.ts'
 import { createBaseLayer, type ApiAddress } from './catalog/bootstrap/index.ts'
 import type { ClusterDirectory, LogicalCluster } from './request/logical-cluster.ts'
 import { UserActivity } from './background/activity/index.ts'
-import { AuthenticationReports } from './background/authentication-reports/index.ts'
+import {
+  auditCondition,
+  authenticationCondition,
+  authenticationValid,
+  ConditionReports,
+} from './background/condition-reports/index.ts'
 import { createDirectory, type InformedDirectory } from './background/directory/informed-directory.ts'
 import type { PlainCluster } from './request/plain-cluster.ts'
 import type { ClusterFilter, ClusterOwnership } from './request/ownership.ts'
@@ -155,7 +160,7 @@ export interface VirtualApi extends AsyncDisposable {
    * Serves the console on all listeners that are opened afterwards. Call it at most once. The caller disposes of the
    * result.
    */
-  openConsole(options: Omit<ConsoleOptions, 'key' | 'signal'>): AsyncDisposable
+  openConsole(options: Omit<ConsoleOptions, 'key' | 'usage' | 'signal'>): AsyncDisposable
   /** Opens connections to members in pull mode. */
   readonly dialer: MemberDialer
   listen(options: Omit<ListenOptions, 'signal' | 'console' | 'agents'>): Promise<Listener>
@@ -185,6 +190,11 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
   }
   const budgets = new SubtreeBudgets(directory, objects)
   const watchCache: WatchCache = stack.use(await openWatchCache(settings, { baseLayer, readiness, budgets }))
+  // A restore makes LogicalClusters with the uids, and so the ids, that deleted ones had.
+  const reopen: Parameters<typeof directory.onChange>[0] = ({ after }) => {
+    if (after?.deleting === false) watchCache.reopen(after.id)
+  }
+  stack.defer(directory.onChange(reopen))
   const members = stack.use(new LateMembers())
   const life = childSignal(signal)
   const client: VirtualApi['client'] = (cluster, clientOptions) =>
@@ -270,7 +280,12 @@ export async function createVirtualApi(options: VirtualApiOptions): Promise<Virt
     client,
     retire: () => readiness.retire(),
     openConsole: (consoleOptions) =>
-      (opened = new Console(dependencies, { ...consoleOptions, key: settings.pki.consoleKey(), signal })),
+      (opened = new Console(dependencies, {
+        ...consoleOptions,
+        ...(settings.usage && { usage: settings.usage.history(consoleOptions.client) }),
+        key: settings.pki.consoleKey(),
+        signal,
+      })),
     dialer: tunnels,
     listen: (listenOptions) =>
       listen(dependencies, { ...listenOptions, ...(agents && { agents }), ...(opened && { console: opened }), signal }),
@@ -384,8 +399,23 @@ function createParts(settings: Settings, foundations: Foundations): ServerDepend
   const fairness = new Fairness({ memoryBytes: containerMemory(), ...limits })
   const endCalls = () => egress.shed()
   const watchUnits = (cluster: ClusterId): number => fairness.watchesOf(cluster)
+  const onWebhook = (id: ClusterId): void => {
+    const cluster = directory.byId(id)
+    if (cluster !== undefined) auditReports.changed(cluster)
+  }
   const clusterAudits = stack.use(
-    new ClusterAudits({ directory, egress, readToken: tokenReader(watchCache), metrics, log, clock }),
+    new ClusterAudits({ directory, egress, readToken: tokenReader(watchCache), onWebhook, metrics, log, clock }),
+  )
+  const auditReports = stack.use(
+    new ConditionReports({
+      ...{ directory, clock, log, client: () => foundations.source.client },
+      type: auditDelivered,
+      fieldManager: 'kcp-audit',
+      subjectOf: ({ audit }) => audit?.webhook,
+      followsSubject: false,
+      conditionOf: ({ id }) => auditCondition(clusterAudits.failureOf(id)),
+      ...(settings.sharing && { ownership: settings.sharing.ownership }),
+    }),
   )
   const unfollowAudits = settings.sharing?.ownership.follow({
     gained: () => undefined,
@@ -585,8 +615,13 @@ function createAuthentication(
     onChange: (cluster) => reports.changed(cluster),
   })
   const reports = stack.use(
-    new AuthenticationReports({
-      ...{ directory, clock, log, client: () => source.client, stateOf: (cluster) => users.stateOf(cluster) },
+    new ConditionReports({
+      ...{ directory, clock, log, client: () => source.client },
+      type: authenticationValid,
+      fieldManager: 'kcp-sign-in',
+      subjectOf: ({ authentication }) => authentication,
+      followsSubject: true,
+      conditionOf: (cluster) => authenticationCondition(users.stateOf(cluster)),
       ...(sharing && { ownership: sharing.ownership }),
     }),
   )

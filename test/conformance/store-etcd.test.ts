@@ -5,6 +5,7 @@ import { expect } from 'chai'
 import { openEtcdStore, type EtcdEndpoints, type EtcdStoreOptions } from '#store/etcd/index.ts'
 import { isStoreError, Seal, type ObjectKey, type Store } from '#store/index.ts'
 import { CertificateAuthority, runCommand, ensurePrograms, startEtcd, type Etcd } from '#test/support/index.ts'
+import { describeSharedPlace } from './shared-place.ts'
 import { describeStore, freshCluster, record, refused, valueOf, type StoreFixture } from './store.ts'
 
 const { signal } = new AbortController()
@@ -43,78 +44,21 @@ describe('objects in etcd', function () {
   }
 
   describeStore({ backend: 'etcd', open })
+  describeSharedPlace({
+    open: (prefix, options = {}) => openIn({ urls: etcd.urls }, { prefix, ...options }),
+    freshPlace: freshPrefix,
+    async raw(prefix) {
+      const { etcdctl } = await ensurePrograms(['etcdctl'], {})
+      return (await runCommand(etcdctl, [`--endpoints=${etcd.urls[0]}`, 'get', '--prefix', prefix])).stdout
+    },
+    async spoil(prefix) {
+      const { etcdctl } = await ensurePrograms(['etcdctl'], {})
+      await runCommand(etcdctl, [`--endpoints=${etcd.urls[0]}`, 'put', `${prefix}/owner`, 'mine'])
+    },
+  })
 
   const key = (name: string, resource = 'configmaps', cluster = freshCluster()): ObjectKey => ({
     ...{ cluster, resource, namespace: 'shop', name },
-  })
-  const messageOf = async (opening: Promise<Store>): Promise<string> =>
-    await opening.then(
-      async (store) => {
-        await store[Symbol.asyncDispose]()
-        return 'it was opened'
-      },
-      (error: unknown) => (error as Error).message,
-    )
-
-  it('are written by the newest process of their installation only', async () => {
-    const prefix = freshPrefix()
-    const at = key('a')
-    await using old = await openIn({ urls: etcd.urls }, { prefix })
-    const made = await old.create(at, valueOf('a'), { signal })
-    await using next = await openIn({ urls: etcd.urls }, { prefix })
-    expect(next.instanceId).to.equal(old.instanceId)
-    await refused(old.update(at, valueOf('a', 1), { signal, ifRevision: made.revision }), 'Unavailable')
-    const events = old.watch({ since: made.revision, signal })[Symbol.asyncIterator]()
-    await refused(events.next() as Promise<unknown>, 'Unavailable')
-    await next.update(at, valueOf('a', 2), { signal, ifRevision: made.revision })
-  })
-
-  it('are refused to another installation, with another key, and below a prefix with foreign keys', async () => {
-    const prefix = freshPrefix()
-    const urls = etcd.urls
-    await (await openIn({ urls }, { prefix }))[Symbol.asyncDispose]()
-    expect(await messageOf(openIn({ urls }, { prefix, owner: 'other' }))).to.match(/holds the data of test/)
-    expect(await messageOf(openIn({ urls }, { prefix, seal: new Seal(randomBytes(32)) }))).to.match(
-      /sealed with another key/,
-    )
-    const { etcdctl } = await ensurePrograms(['etcdctl'], {})
-    const foreign = freshPrefix()
-    await runCommand(etcdctl, [`--endpoints=${urls[0]}`, 'put', `${foreign}/owner`, 'mine'])
-    expect(await messageOf(openIn({ urls }, { prefix: foreign }))).to.match(/was not written by kcp/)
-  })
-
-  it('hold Secrets sealed, and a value that somebody has changed affects no other', async () => {
-    const prefix = freshPrefix()
-    await using store = await openIn({ urls: etcd.urls }, { prefix })
-    const cluster = freshCluster()
-    const secret = key('s', 'secrets', cluster)
-    const hidden = Buffer.from('{"data":{"word":"c2VzYW1l"}}')
-    await store.create(secret, hidden, { signal })
-    await store.create(key('other', 'secrets', cluster), hidden, { signal })
-    const { etcdctl } = await ensurePrograms(['etcdctl'], {})
-    const ctl = async (...args: string[]): Promise<string> =>
-      (await runCommand(etcdctl, [`--endpoints=${etcd.urls[0]}`, ...args])).stdout
-    const raw = await ctl('get', '--prefix', prefix)
-    expect(raw).to.contain('sealed:').and.not.contain('c2VzYW1l')
-    const path = `${prefix}/o/${[secret.cluster, secret.resource, secret.namespace, secret.name].join('\0')}`
-    expect(raw).to.contain(path)
-    const { items } = await store.list({ cluster }, { signal })
-    expect(items.map(({ value }) => Buffer.from(value).toString())).to.deep.equal([String(hidden), String(hidden)])
-  })
-
-  it('have the order of UTF-16 in lists and pages', async () => {
-    await using store = await openIn({ urls: etcd.urls }, { prefix: freshPrefix() })
-    const cluster = freshCluster()
-    const names = ['a', 'a-b', 'a.b', 'ab', 'é', '\ue000', '\uffee', '\u{1f600}', 'z', 'Ω', 'a\u{10000}', 'a\uff00']
-    for (const name of names) await store.create(key(name, 'roles.rbac', cluster), valueOf('x'), { signal })
-    const found: string[] = []
-    let after: ObjectKey | undefined
-    do {
-      const page = await store.list({ cluster }, { signal, limit: 5, ...(after && { after }) })
-      found.push(...page.items.map((item) => item.key.name))
-      after = page.next
-    } while (after !== undefined)
-    expect(found).to.deep.equal([...names].sort((a, b) => (a < b ? -1 : 1)))
   })
 
   it('are not known to watches from before the history that etcd keeps', async () => {

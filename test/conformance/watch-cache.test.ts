@@ -331,6 +331,57 @@ describe('the watch cache', function () {
     ])
   })
 
+  it('counts marks as no objects', async () => {
+    const objects = await watchCache.cluster(freshCluster(), { signal })
+    await objects.create(local('x'), bytesOf('x', 1), { signal })
+    const before = watchCache.loadOf(objects.cluster)
+    const frozen = await objects.freeze(bytesOf('frozen', 1), { signal })
+    expect(watchCache.loadOf(objects.cluster)).to.deep.equal(before)
+    await objects.removeMark('frozen', { ifRevision: frozen.revision, signal })
+    expect(watchCache.loadOf(objects.cluster)).to.deep.equal(before)
+    watchCache.unload(objects.cluster)
+    expect(watchCache.usage()).to.include({ objects: 0, bytes: 0 })
+  })
+
+  it('serves the id of a deleted logical cluster again, empty, once its objects are gone and it was made anew', async () => {
+    const cluster = freshCluster()
+    const old = await watchCache.cluster(cluster, { signal })
+    await old.create(local('old'), bytesOf('old', 1), { signal })
+    const since = watchCache.revision()
+    const deleteObjects = store.deleteCluster.bind(store)
+    const held = Promise.withResolvers<undefined>()
+    store.deleteCluster = async (...args) => {
+      await held.promise
+      await deleteObjects(...args)
+    }
+    const slow = watchCache.deleteCluster(cluster, { signal })
+    store.deleteCluster = deleteObjects
+    await watchCache.deleteCluster(cluster, { signal })
+    await refused(watchCache.cluster(cluster, { signal }), 'Closed')
+    // The first deletion has not ended: it would delete the new objects.
+    watchCache.reopen(cluster)
+    await refused(watchCache.cluster(cluster, { signal }), 'Closed')
+    held.resolve(undefined)
+    await slow
+    expect(watchCache.hasEnded(cluster)).to.equal(false)
+    const anew = await watchCache.cluster(cluster, { signal })
+    expect(anew.list({ resource: 'configmaps' })).to.deep.equal([])
+    await anew.create(local('new'), bytesOf('new', 1), { signal })
+    await refused(old.create(local('late'), bytesOf('late', 1), { signal }), 'Closed')
+    const follower = new Follower([])
+    follower.stop()
+    await follower.read(await anew.watch({ resource: 'configmaps' }, { since, signal }))
+    expect(follower.events.map(({ type, entry }) => `${type} ${entry.key.name}`)).to.deep.equal([
+      'DELETED old',
+      'ADDED new',
+    ])
+    store.deleteCluster = () => Promise.reject(new Error('the disk is full'))
+    await watchCache.deleteCluster(cluster, { signal }).catch(() => undefined)
+    store.deleteCluster = deleteObjects
+    watchCache.reopen(cluster)
+    await refused(watchCache.cluster(cluster, { signal }), 'Closed')
+  })
+
   it('resumes a watch after a restart with final states, and first deletes an object whose name another one has now', async () => {
     const ids = [freshCluster(), freshCluster()]
     const write = async (id: ClusterId, name: string): Promise<void> => {

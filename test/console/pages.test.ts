@@ -314,6 +314,7 @@ describe('the pages of the console', function () {
     '#/members',
     '#/moves',
     '#/explain/acme',
+    ...['#/usage/acme', '#/audit/acme', '#/sleep', '#/snapshots'],
   ]
 })
 

@@ -3,7 +3,14 @@
 import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startReplicas, type ReplicaSet, type RunningReplica } from '#test/integration/replicas.ts'
-import { describeInLongRun, isLongRun, rounds, startEtcd, waitFor } from '#test/support/index.ts'
+import {
+  describeInLongRun,
+  isLongRun,
+  rounds,
+  startStoreServer,
+  waitFor,
+  type StoreServerKind,
+} from '#test/support/index.ts'
 import { openClient, type ApiResponse, type Client } from './client.ts'
 import {
   emptied,
@@ -25,8 +32,9 @@ const takeoverMs = isLongRun ? 15_000 : 45_000
 
 describeReplicas('host')
 describeInLongRun('with their logical clusters in an etcd', () => describeReplicas('etcd'))
+describeInLongRun('with their logical clusters in a PostgreSQL', () => describeReplicas('postgres'))
 
-function describeReplicas(store: 'host' | 'etcd'): void {
+function describeReplicas(store: 'host' | StoreServerKind): void {
   describe('replicas of kcp apiserver that are killed, paused and restarted under load', function () {
     this.timeout(600_000)
     let set: ReplicaSet
@@ -36,9 +44,8 @@ function describeReplicas(store: 'host' | 'etcd'): void {
     let over = new AbortController()
 
     before(async () => {
-      const etcd = store === 'etcd' ? stack.use(await startEtcd({ members: 3 })) : undefined
-      const inEtcd = etcd === undefined ? [] : ['--store', 'etcd', '--etcd-servers', etcd.urls.join()]
-      set = stack.use(await startReplicas(3, { apiserverArgs: inEtcd }))
+      const server = store === 'host' ? undefined : stack.use(await startStoreServer(store, { members: 3 }))
+      set = stack.use(await startReplicas(3, { apiserverArgs: server?.flags ?? [] }))
       for (const name of clusters) await set.create(name)
       await settled(set, clusters)
     })

@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { isStatusError } from '#apimachinery/status/index.ts'
-import { auditPositionAnnotation, logicalClusters, type ClusterAudit } from '#crds/index.ts'
+import { auditPositionAnnotation, logicalClusters, type ClusterAudit, type LogicalCluster } from '#crds/index.ts'
 import { createMetrics } from '#telemetry/index.ts'
 import { CertificateAuthority, waitFor } from '#test/support/index.ts'
 import { startServedApi, type ServedApi, type ServedTenant } from './served-api.ts'
@@ -41,6 +41,7 @@ describe('the audit log of a logical cluster', function () {
   const stack = new AsyncDisposableStack()
   const received: { readonly authorization: string | undefined; readonly items: readonly Event[] }[] = []
   let hangs = false
+  let answer = 200
   let served: ServedApi
   let hook: { readonly url: string; readonly certificateAuthority: string }
   let count = 0
@@ -55,7 +56,7 @@ describe('the audit log of a logical cluster', function () {
         if (hangs) return
         const { items } = JSON.parse(Buffer.concat(parts).toString()) as { items: Event[] }
         received.push({ authorization: request.headers.authorization, items })
-        response.end()
+        response.writeHead(answer).end()
       })()
     })
     stack.defer(() => server.closeAllConnections())
@@ -295,6 +296,35 @@ describe('the audit log of a logical cluster', function () {
     await new Promise((resolve) => setTimeout(resolve, 1500))
     trap.close()
     expect(connections).to.equal(0)
+  })
+
+  it('has a condition on the LogicalCluster while the webhook fails, without secrets', async () => {
+    answer = 503
+    const busy = await audited({ rules, webhook: { ...hook, url: `${hook.url}?key=do-not-tell` } })
+    const tokenSecretRef = { namespace: 'default', name: 'none' }
+    const tokenless = await audited({ rules, webhook: { ...hook, tokenSecretRef } })
+    const both = [busy, tokenless]
+    const statusOf = async ({ name }: ServedTenant) =>
+      (await served.root.get<LogicalCluster>(logicalClusters, { name }, { signal: served.signal })).status
+    const said = async (tenant: ServedTenant): Promise<string | undefined> => {
+      const condition = (await statusOf(tenant))?.conditions?.find(({ type }) => type === 'AuditDelivered')
+      return condition && `${condition.status} ${condition.reason}: ${condition.message}`
+    }
+    for (const tenant of both) await put(tenant, 'one')
+    const allSaid = async (): Promise<boolean> =>
+      (await Promise.all(both.map(said))).every((text) => text !== undefined)
+    await waitFor(allSaid, { what: 'the conditions', deadlineMs: 20_000, intervalMs: 100 })
+    expect(await said(busy)).to.match(
+      /^False WebhookFailing: .* since 20[^ ]+Z, .*: the webhook has answered with status 503$/,
+    )
+    expect(await said(tokenless)).to.match(/: the token in Secret "default\/none" cannot be read$/)
+    expect(JSON.stringify(await statusOf(busy))).not.to.include('do-not-tell')
+    answer = 200
+    await put(tokenless, 'none', secrets, { stringData: { token: 't' } })
+    const noneSaid = async (): Promise<boolean> =>
+      (await Promise.all(both.map(said))).every((text) => text === undefined)
+    for (const tenant of both) await put(tenant, 'two')
+    await waitFor(noneSaid, { what: 'the conditions to go', deadlineMs: 30_000, intervalMs: 100 })
   })
 
   it('makes nobody wait for a webhook that hangs, and counts what is lost', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { at } from './json.ts'
-import { rounds, startEtcd, type Etcd } from '#test/support/index.ts'
+import { rounds, startStoreServer, type StoreServer, type StoreServerKind } from '#test/support/index.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 import type { WatchEvent } from './raw-client.ts'
 
@@ -16,23 +16,23 @@ interface Acknowledged {
   readonly value: string | undefined
 }
 
-for (const store of ['sqlite', 'etcd'] as const) describeCrashes(store)
+for (const store of ['sqlite', 'etcd', 'postgres'] as const) describeCrashes(store)
 
-function describeCrashes(store: 'sqlite' | 'etcd'): void {
+function describeCrashes(store: 'sqlite' | StoreServerKind): void {
   describe(`kill -9 of kcp start under load (${store})`, function () {
     this.timeout(120_000)
     let kcp: KcpInstance
     let acme: Tenant
-    let etcd: Etcd | undefined
+    let server: StoreServer | undefined
     const collection = '/clusters/acme/api/v1/namespaces/default/configmaps'
     before(async () => {
-      if (store === 'etcd') etcd = await startEtcd()
-      kcp = await startInstance(etcd === undefined ? [] : ['--store', 'etcd', '--etcd-servers', etcd.urls.join()])
+      if (store !== 'sqlite') server = await startStoreServer(store)
+      kcp = await startInstance(server?.flags ?? [])
       acme = await kcp.tenant('acme')
     })
     after(async () => {
       await kcp[Symbol.asyncDispose]()
-      await etcd?.[Symbol.asyncDispose]()
+      await server?.[Symbol.asyncDispose]()
     })
 
     /** Sends one write; undefined when no answer came. */

@@ -319,6 +319,86 @@ describe('a snapshot of a logical cluster', function () {
     expect(occupied.stderr).to.match(/logical clusters of the backup exist already, such as "/)
   })
 
+  it('of each logical cluster is restored by one command at a time, also where it was deleted in the same process', async () => {
+    const backup = join(folder, 'backup-for-two')
+    expect((await withRoot('backup', '-o', backup)).code).to.equal(0)
+    await using empty = await startInstance()
+    const { http } = empty.admin
+    const there = (...args: string[]): Promise<CommandResult> => run(...args, '--root-dir', empty.rootDir)
+    const both = await Promise.all([there('restore', backup), there('restore', backup)])
+    // The second one is refused, or it waits for the end of the first and finds all of it.
+    for (const { code, stderr } of both)
+      if (code !== 0) expect(stderr).to.match(/another kcp restore runs \(process [0-9]+ on /)
+    expect(both.filter(({ code }) => code === 0)).not.to.deep.equal([])
+    const diff = await there('snapshot', 'diff', join(backup, 'clusters', 'acme.kcp.tar.zst'), 'acme', '-o', 'json')
+    const found = JSON.parse(diff.stdout) as { resource: string; name: string }[]
+    const isOwn = ({ resource, name }: (typeof found)[number]): boolean =>
+      resource === 'events' || name === 'kube-root-ca.crt'
+    expect(found.filter((one) => !isOwn(one))).to.deep.equal([])
+    // Deleted and restored in the same process: the id is served again, with what was saved and nothing else.
+    const maps = '/clusters/acme/api/v1/namespaces/shop/configmaps'
+    expect((await http.request('POST', maps, { body: { metadata: { name: 'later' } } })).status).to.equal(201)
+    await empty.admin.kubectl(['delete', 'lc', 'acme'])
+    const back = await there('restore', backup)
+    expect([back.code, back.stderr]).to.deep.equal([0, ''])
+    const statuses = ['a-dependent', 'later'].map(async (name) => (await http.request('GET', `${maps}/${name}`)).status)
+    expect(await Promise.all(statuses)).to.deep.equal([200, 404])
+    const widget = '/clusters/acme/apis/example.com/v1/namespaces/shop/widgets/one'
+    expect((await http.request('GET', widget)).status).to.equal(200)
+    const lease = `${empty.admin.base}/apis/coordination.k8s.io/v1/namespaces/default/leases/kcp-restore`
+    const headers = ['content-type', 'application/merge-patch+json']
+    let leaseDurationSeconds = 15
+    const renew = async (): Promise<void> => {
+      const body = { spec: { holderIdentity: 'another', leaseDurationSeconds: leaseDurationSeconds++ } }
+      const { status, text } = await http.request('PATCH', lease, { body, headers })
+      expect(status, text).to.equal(200)
+    }
+    await renew()
+    const renewing = setInterval(() => void renew(), 500)
+    try {
+      const refused = await there('restore', backup)
+      expect(refused.stderr).to.match(/another kcp restore runs \(another\): wait for its end/)
+    } finally {
+      clearInterval(renewing)
+    }
+  })
+
+  it('has objects of the largest size', async () => {
+    const large = await kcp.tenant('large')
+    const schema = {
+      type: 'object',
+      properties: { spec: { type: 'object', properties: { text: { type: 'string' } } } },
+    }
+    await create(large, '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+      metadata: { name: 'texts.example.com' },
+      spec: {
+        group: 'example.com',
+        scope: 'Cluster',
+        names: { plural: 'texts', kind: 'Text' },
+        versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: schema } }],
+      },
+    })
+    const path = '/apis/example.com/v1/texts'
+    const served = async (): Promise<boolean> =>
+      (await large.http.request('GET', `${large.base}${path}`)).status === 200
+    await waitFor(served, { what: 'texts to be served', deadlineMs: 10_000, intervalMs: 50 })
+    const textOf = (length: number) => ({
+      apiVersion: 'example.com/v1',
+      kind: 'Text',
+      spec: { text: 'x'.repeat(length) },
+    })
+    const small = JSON.stringify(await create(large, path, { ...textOf(1), metadata: { name: 'small' } }))
+    // As it is stored, it has just about the 3 MiB that a request may have; around it, a restore has more.
+    const length = 3 * 1024 * 1024 - small.length
+    await create(large, path, { ...textOf(length), metadata: { name: 'large' } })
+    const saved = join(folder, 'large.kcp.tar.zst')
+    expect((await withRoot('snapshot', 'create', 'large', '-o', saved)).code).to.equal(0)
+    const { code, stderr } = await withRoot('snapshot', 'restore', saved, '--as', 'large-again')
+    expect([code, stderr]).to.deep.equal([0, ''])
+    const there = (await kcp.admin.http.request('GET', `/clusters/large-again${path}/large`)).json()
+    expect(String(at(there, 'spec.text'))).to.have.length(length)
+  })
+
   /** Runs kubectl in a logical cluster; returns all its output. */
   async function inside(name: string): Promise<(...args: string[]) => Promise<string>> {
     const { kubectl } = await ensurePrograms(['kubectl'])

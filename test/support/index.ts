@@ -33,6 +33,8 @@ export {
 } from './storage.ts'
 export { startObjectStore, type ObjectStore } from './object-store.ts'
 export { systemProgram } from './system-packages.ts'
+export { startPostgres, type Postgres } from './postgres.ts'
+export { startStoreServer, type StoreServer, type StoreServerKind } from './store-server.ts'
 export { type ManagedProcess, type ProcessSpec, startProcess } from './process.ts'
 export { programLayer } from './program-layer.ts'
 export { clusterPrograms, ensurePrograms, programNames, type ProgramName } from './programs.ts'

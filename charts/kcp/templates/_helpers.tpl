@@ -131,6 +131,53 @@ topologySpreadConstraints:
 {{- end -}}
 {{- end }}
 
+{{/* Flags of the PostgreSQL with the logical clusters. */}}
+{{- define "kcp.postgresArgs" -}}
+{{- with (.Values.storage).postgres -}}
+{{- if .servers -}}
+{{- if eq $.Values.storage.mode "embedded" }}{{ fail "storage.postgres needs storage.mode host" }}{{ end -}}
+{{- if (($.Values.storage).etcd).servers }}{{ fail "storage.etcd and storage.postgres cannot both have servers" }}{{ end -}}
+- --store=postgres
+- --postgres-servers={{ join "," .servers }}
+- --postgres-database={{ .database }}
+- --postgres-schema={{ .schema }}
+- --postgres-user={{ .user }}
+- --postgres-history={{ .history }}
+{{- if not .tls }}
+- --postgres-tls=off
+{{- end }}
+{{- if .secretName }}
+- --postgres-password-file=/etc/kcp/postgres/password
+{{- if and .tls .ca }}
+- --postgres-cafile=/etc/kcp/postgres/ca.crt
+{{- end }}
+{{- if and .tls .clientCertificate }}
+- --postgres-certfile=/etc/kcp/postgres/tls.crt
+- --postgres-keyfile=/etc/kcp/postgres/tls.key
+{{- end }}
+{{- else if or .ca .clientCertificate }}
+{{ fail "storage.postgres.ca and clientCertificate need storage.postgres.secretName" }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "kcp.postgresMount" -}}
+{{- with (.Values.storage).postgres -}}
+{{- if and .servers .secretName -}}
+- {name: postgres, mountPath: /etc/kcp/postgres, readOnly: true}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "kcp.postgresVolume" -}}
+{{- with (.Values.storage).postgres -}}
+{{- if and .servers .secretName -}}
+- {name: postgres, secret: {secretName: {{ .secretName }}, defaultMode: 288}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{/* Not empty if there is an AuthenticationConfiguration. */}}
 {{- define "kcp.authentication" -}}
 {{- with .Values.authentication -}}

@@ -8,7 +8,7 @@ import { openHost } from '#cli/roles/host-installation.ts'
 import type { Registration } from '#cli/roles/registration.ts'
 import type { Worker } from '#cli/workers/index.ts'
 import { createLogger, createMetrics, type LogLevel } from '#telemetry/index.ts'
-import { etcdOf, type EtcdFlags } from './etcd-flags.ts'
+import { serverStoreOf, type StoreFlags } from './store-flags.ts'
 import {
   type AuditFlags,
   auditOf,
@@ -24,7 +24,7 @@ import {
   type TracingFlags,
 } from './flags.ts'
 
-interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, EtcdFlags, SignInFlags, StorageFlags, TracingFlags {
+interface Flags extends AuditFlags, ConsoleFlags, EgressFlags, StoreFlags, SignInFlags, StorageFlags, TracingFlags {
   readonly kubeconfig?: string
   readonly port: number
   readonly bindAddress: string
@@ -92,7 +92,7 @@ async function serve(flags: Flags, signal: AbortSignal, worker?: Worker): Promis
     register,
     ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
     ...auditOf(flags),
-    ...etcdOf(flags),
+    ...serverStoreOf(flags),
     ...signInOf(flags),
     ...consoleOf(flags),
     ...storageOf(flags),

@@ -1,6 +1,8 @@
 // `kcp restore PLACE`: everything of a backup in an installation that has no logical clusters of these names. A restore
 // that was broken off goes on when the same command runs again.
-import { sleep } from '#async/index.ts'
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { childSignal, sleep } from '#async/index.ts'
 import { clusterIdOf, rootClusterName } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { createClient, type KubeClient, type Transport } from '#client/index.ts'
@@ -26,6 +28,9 @@ import {
 } from '#snapshot/index.ts'
 import { ExitError } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
+import { installationNamespace } from '#cli/roles/host-installation.ts'
+import { runAsLeader, type LeaderElectionOptions } from '#reconcile/index.ts'
+import { createLogger } from '#telemetry/index.ts'
 import { idOf, readIndex, type BackupIndex } from './backup.ts'
 import { openBackup } from './backup-place.ts'
 import type { InstallationFlags } from './flags.ts'
@@ -50,8 +55,61 @@ export async function run(folder: string, flags: Flags): Promise<void> {
     decrypted(await source.open(file, signal), identities)
   await using installation = await openInstallation(flags, signal)
   await using transport = await openDirect(installation)
-  const keepsIds = index.kind === 'start' && installation.found.rootDir !== undefined
   const began = Date.now()
+  const count = await alone(installation, signal, (term) => restore({ open, index, installation, transport }, term))
+  const seconds = ((Date.now() - began) / 1000).toFixed(1)
+  console.log(`${count} logical clusters of ${index.takenAt} are there, in ${seconds} s`)
+  if (!keepsIdsOf(index, installation)) {
+    console.log(
+      'they have new ids: hand out new kubeconfigs (kcp kubeconfig NAME), and join the members again (kcp join)',
+    )
+  }
+}
+
+/**
+ * Runs `work` while no other restore runs in this installation. Rejects with ExitError if one does. After one that ended
+ * without a word, it waits until its Lease is over.
+ */
+async function alone<T>(
+  { clusters, found }: Installation,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  using life = childSignal(signal)
+  const restored = Promise.withResolvers<T>()
+  const lead = async (term: AbortSignal): Promise<void> => {
+    restored.resolve(await work(term))
+    life.abort(new DOMException('the restore is over', 'AbortError'))
+  }
+  let hasTold = false
+  const onTaken: LeaderElectionOptions['onTaken'] = ({ identity, isAlive }) => {
+    if (isAlive)
+      life.abort(new ExitError(`another kcp restore runs (${identity}): wait for its end, then run this one again`))
+    else if (!hasTold) console.error(`waiting until the Lease of another kcp restore is over (${identity})`)
+    hasTold = true
+  }
+  const namespace = found.rootDir === undefined ? installationNamespace : 'default'
+  const identity = `process ${process.pid} on ${hostname()}, ${randomUUID()}`
+  const log = createLogger({ level: 'error' })
+  const election = { client: clusters, namespace, name: 'kcp-restore', identity, log, signal: life.signal }
+  await runAsLeader({ ...election, lead, onTaken, onError: (error) => life.abort(error) })
+  // Without effect once it is resolved.
+  restored.reject(life.signal.reason)
+  return await restored.promise
+}
+
+const leases = 'leases.coordination.k8s.io'
+
+function keepsIdsOf({ kind }: BackupIndex, { found }: Installation): boolean {
+  return kind === 'start' && found.rootDir !== undefined
+}
+
+/** Resolves with the number of logical clusters of the backup. */
+async function restore(
+  { open, index, installation, transport }: Pick<Restoring, 'open' | 'index' | 'installation' | 'transport'>,
+  signal: AbortSignal,
+): Promise<number> {
+  const keepsIds = keepsIdsOf(index, installation)
   const root = createClient(transport, { basePath: `/clusters/${rootClusterName}` })
   const restoring: Restoring = {
     open,
@@ -68,13 +126,7 @@ export async function run(folder: string, flags: Flags): Promise<void> {
   const count = await restoreAll(restoring, await presentOf(restoring))
   if (keepsIds && index.root !== undefined) await restoreRoot(restoring, index.root)
   else await restorePlacements(restoring)
-  const seconds = ((Date.now() - began) / 1000).toFixed(1)
-  console.log(`${count} logical clusters of ${index.takenAt} are there, in ${seconds} s`)
-  if (!keepsIds) {
-    console.log(
-      'they have new ids: hand out new kubeconfigs (kcp kubeconfig NAME), and join the members again (kcp join)',
-    )
-  }
+  return count
 }
 
 interface Restoring {
@@ -181,7 +233,7 @@ async function restoreOne(saved: Saved, present: LogicalCluster | undefined, res
     // Where a logical cluster was made anew during the backup, the objects may be those of the next one with its name.
     const isNew = present === undefined && keepsIds && snapshot.manifest.logicalCluster.id === id
     const beginning = isNew ? { beginning: await beginningOf(client, restoring) } : {}
-    await snapshot.put({ client, id, validate: false, ...beginning, signal })
+    await snapshot.put({ client, id, validate: false, whileFilling: true, ...beginning, signal })
   }
   await onceServed(put, signal)
   const annotations = { [restoringAnnotation]: null, [filledAnnotation]: describe(index) }
@@ -261,7 +313,7 @@ async function restoreRoot({ open, transport, signal }: Restoring, file: string)
     id: 'root',
     validate: false,
     keepsUids: true,
-    without: ['logicalclusters.kcp.dev'],
+    without: ['logicalclusters.kcp.dev', leases],
     signal,
   })
 }

@@ -5,7 +5,7 @@ import {
   type Host,
   installationKeys,
   installationNamespace,
-  isStoredInEtcd,
+  publishedStore,
   openHost,
 } from '#cli/roles/host-installation.ts'
 import { changeSealKeys, withNextKey, withNextKeyInUse, withoutFormerKeys } from '#cli/roles/seal-keys.ts'
@@ -62,11 +62,12 @@ async function drop({ client }: Host, signal: AbortSignal): Promise<string> {
   return 'former keys are removed'
 }
 
-/** Throws ExitError if Secrets are in an etcd: they are not sealed anew there, and could not be opened without the former key. */
+/** Throws ExitError if Secrets are not in the host: they are not sealed anew there, and could not be opened without the former key. */
 async function requireRecords(client: KubeClient, signal: AbortSignal): Promise<void> {
-  if (!(await isStoredInEtcd(client, signal))) return
+  const store = await publishedStore(client, signal)
+  if (store === undefined) return
   throw new ExitError(
-    'the logical clusters are in an etcd, where Secrets stay sealed with the key that they were written with: former keys are kept',
+    `the logical clusters are in ${store}, where Secrets stay sealed with the key that they were written with: former keys are kept`,
   )
 }
 

@@ -1,6 +1,7 @@
 // `kcp start`: everything in one process on an embedded store.
 import { createLogger, createMetrics, type Logger, type LogLevel } from '#telemetry/index.ts'
-import { etcdOf, type EtcdFlags } from './etcd-flags.ts'
+import { placeOf } from '#cli/roles/server-store.ts'
+import { serverStoreOf, type StoreFlags } from './store-flags.ts'
 import {
   type AuditFlags,
   auditOf,
@@ -24,7 +25,7 @@ import { startEmbedded, startOperatorBeside, type EmbeddedOptions } from '#cli/r
 import type { Worker } from '#cli/workers/index.ts'
 
 interface Flags
-  extends AuditFlags, ConsoleFlags, EgressFlags, EtcdFlags, SignInFlags, StorageFlags, TracingFlags, VolumeMoveFlags {
+  extends AuditFlags, ConsoleFlags, EgressFlags, StoreFlags, SignInFlags, StorageFlags, TracingFlags, VolumeMoveFlags {
   /** Absent only with `demo`: a temporary directory. */
   readonly rootDir?: string
   readonly demo?: boolean
@@ -83,8 +84,8 @@ async function serve(given: Flags, signal: AbortSignal, worker?: Worker): Promis
     if (flags.demo === true) await runDemo({ rootDir, started, log }, { signal, failed: kcp.failed })
     else {
       settleMemory()
-      const where =
-        flags.store === 'etcd' ? `in etcd below ${flags.etcdPrefix}, its keys in ${rootDir}` : `in ${rootDir}`
+      const { serverStore } = serverStoreOf(flags)
+      const where = serverStore === undefined ? `in ${rootDir}` : `${placeOf(serverStore)}, its keys in ${rootDir}`
       const says = welcome(kcp.adminKubeconfig, { rootDir, where, elapsedMs: performance.now() - started })
       if (worker === undefined) console.log(says)
       else worker.ready(says, kcp)
@@ -126,7 +127,7 @@ function optionsOf(
     bindAddress,
     advertiseAddress: flags.advertiseAddress ?? (bindAddress === '0.0.0.0' ? '127.0.0.1' : bindAddress),
     ...auditOf(flags),
-    ...etcdOf(flags),
+    ...serverStoreOf(flags),
     ...signInOf(flags),
     ...consoleOf(flags),
     ...storageOf(flags),

@@ -11,7 +11,7 @@ import { Seal, type Store } from '#store/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import { createMetrics, type Logger, type Metrics } from '#telemetry/index.ts'
 import { createMembers, createVirtualApi, frontProxyFromHost, requireObjectBytes } from '#virtualapi/index.ts'
-import { openEtcd, type EtcdSettings } from './etcd-store.ts'
+import { openServerStore, type ServerStoreSettings } from './server-store.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
 import { followSignIn } from './sign-in.ts'
 import { register, serviceHosts } from './api-service.ts'
@@ -47,7 +47,7 @@ export interface ApiserverOptions {
   /** File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1); absent: no identity provider is trusted. */
   readonly authenticationConfig?: string
   /** Absent: the logical clusters are Records in the host. */
-  readonly etcd?: EtcdSettings
+  readonly serverStore?: ServerStoreSettings
   /** Storage limit of one logical cluster, in bytes; absent: no limit. */
   readonly storageBytes?: number
   /** Storage limit of all logical clusters together, in bytes; absent: no limit. */
@@ -106,13 +106,13 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
   const replica = stack.use(await createReplica({ client, ...(siblings && { siblings }), log, metrics, signal }))
   const parts = { client, replica, sealKey, otherSealKeys, authority: pki.clientCa }
   const store = stack.use(
-    options.etcd === undefined
+    options.serverStore === undefined
       ? await openRecords(options, parts, stack)
-      : await openInEtcd(options, options.etcd, parts),
+      : await openInServer(options, options.serverStore, parts),
   )
   const api = stack.use(
     await createVirtualApi({
-      store: measuredStore(store, { name: options.etcd === undefined ? 'host' : 'etcd', metrics }),
+      store: measuredStore(store, { name: options.serverStore?.kind ?? 'host', metrics }),
       pki,
       ...(advertisePort !== 0 && { address: { host: advertiseAddress, port: advertisePort } }),
       frontProxy: () => frontProxy.current(),
@@ -178,7 +178,7 @@ export async function startApiserver(options: ApiserverOptions): Promise<Running
     {
       url,
       ...(consoleUrl !== undefined && { consoleUrl }),
-      ...(options.etcd !== undefined && { store: 'etcd' as const }),
+      ...(options.serverStore !== undefined && { store: options.serverStore.kind }),
     },
     signal,
   )
@@ -234,13 +234,13 @@ async function openRecords(
   return store
 }
 
-/** The store in an etcd that all replicas use. */
-async function openInEtcd(
+/** The store in an etcd or a PostgreSQL that all replicas use. */
+async function openInServer(
   { log, signal }: ApiserverOptions,
-  settings: EtcdSettings,
+  settings: ServerStoreSettings,
   { replica, sealKey, otherSealKeys, authority }: StoreParts,
 ): Promise<Store> {
   const seal = new Seal(sealKey, { otherKeys: otherSealKeys })
   const mayWriteForMs = (cluster: ClusterId): number => replica.mayWriteForMs(bucketNumberOf(cluster))
-  return await openEtcd(settings, { authority, seal, mayWriteForMs, log, signal })
+  return await openServerStore(settings, { authority, seal, mayWriteForMs, log, signal })
 }

@@ -34,7 +34,7 @@ import { adminKubeconfigRenewal } from './admin-kubeconfig.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
 import { followSignIn } from './sign-in.ts'
 import { certificateExpiry, keepRenewed, type Renewal } from './keep-renewed.ts'
-import { openEtcd, type EtcdSettings } from './etcd-store.ts'
+import { openServerStore, placeOf, type ServerStoreSettings } from './server-store.ts'
 import { openConsole, type ConsoleSettings } from './console.ts'
 import { openHost } from './host-installation.ts'
 import { memberControllers } from './member-controllers.ts'
@@ -54,7 +54,7 @@ export interface EmbeddedOptions {
   /** File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1); absent: no identity provider is trusted. */
   readonly authenticationConfig?: string
   /** Absent: the store is a SQLite file in the directory. */
-  readonly etcd?: EtcdSettings
+  readonly serverStore?: ServerStoreSettings
   /** The storage quota of each logical cluster, in bytes; absent: no limit. */
   readonly storageBytes?: number
   /** Lifetime of an Event after its last write, in milliseconds. Default one hour. */
@@ -112,11 +112,11 @@ export async function startEmbedded(given: EmbeddedOptions): Promise<Embedded> {
   const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log, signal }))
   const signIn = await followSignIn(options.authenticationConfig, { log, signal })
   const isNew = keptPki === undefined || hasKeysOnly
-  if (options.etcd !== undefined) await requireNoDatabase(rootDir)
+  if (options.serverStore !== undefined) await requireNoOtherData(rootDir, options.serverStore)
   const store = stack.use(
-    options.etcd === undefined
+    options.serverStore === undefined
       ? await openStore(rootDir, { mayBeNew: isNew })
-      : await openEtcdOf(options, options.etcd),
+      : await openInServer(options, options.serverStore),
   )
   const pki = keptPki ?? (await openPki(rootDir))
   const api = stack.use(await createServer(options, { store, pki, audit, signIn }))
@@ -210,7 +210,7 @@ async function createServer(options: Settings, { store, pki, audit, signIn }: Da
   const { usageEveryMs = 60_000 } = options
   const { validFromDate } = new X509Certificate(pki.clientCa)
   return await createVirtualApi({
-    store: measuredStore(store, { name: options.etcd === undefined ? 'sqlite' : 'etcd', metrics }),
+    store: measuredStore(store, { name: options.serverStore?.kind ?? 'sqlite', metrics }),
     pki,
     // A port that the system chooses is not known yet.
     ...(port !== 0 && { address: { host: advertiseAddress, port } }),
@@ -411,22 +411,31 @@ const keyEntries: ReadonlySet<string> = new Set(['pki', 'seal.key'])
 async function isOurs(dir: string, entries: readonly string[]): Promise<boolean> {
   if (!entries.includes('data')) return false
   const data = await readdir(join(dir, 'data'))
-  return data.includes('kcp.db') || data.includes(etcdMark) || (data.length === 0 && entries.length === 1)
-}
-
-/** A file in `data` of an installation whose logical clusters are in etcd. */
-const etcdMark = 'in-etcd'
-
-/** Throws ExitError if the directory has an embedded database, whose logical clusters would be missing in etcd. */
-async function requireNoDatabase(rootDir: string): Promise<void> {
-  if (!existsSync(join(rootDir, 'data', 'kcp.db'))) return
-  throw new ExitError(
-    `"${rootDir}" has an embedded database: save it with kcp backup, start with --store etcd in a new directory, and restore it there`,
+  return (
+    ['kcp.db', ...Object.values(marks)].some((name) => data.includes(name)) ||
+    (data.length === 0 && entries.length === 1)
   )
 }
 
-/** Opens the store in etcd, and marks the directory as that of an installation whose data are there. */
-async function openEtcdOf({ rootDir, log, signal }: EmbeddedOptions, settings: EtcdSettings): Promise<Store> {
+/** Files in `data` of installations whose logical clusters are elsewhere. */
+const marks = { etcd: 'in-etcd', postgres: 'in-postgres' } as const
+
+/** Throws ExitError if the logical clusters of the directory are in another kind of store, and would be missing. */
+async function requireNoOtherData(rootDir: string, { kind }: ServerStoreSettings): Promise<void> {
+  const other = kind === 'etcd' ? 'postgres' : 'etcd'
+  const data = join(rootDir, 'data')
+  if (existsSync(join(data, marks[other])))
+    throw new ExitError(
+      `the logical clusters of "${rootDir}" are in ${other}: save them with kcp backup, start with --store ${kind} in a new directory, and restore them there`,
+    )
+  if (!existsSync(join(data, 'kcp.db'))) return
+  throw new ExitError(
+    `"${rootDir}" has an embedded database: save it with kcp backup, start with --store ${kind} in a new directory, and restore it there`,
+  )
+}
+
+/** Opens the store in a server, and marks the directory as that of an installation whose data are there. */
+async function openInServer({ rootDir, log, signal }: EmbeddedOptions, settings: ServerStoreSettings): Promise<Store> {
   const { clientCa: authority } = await openPki(rootDir)
   let seal: ReturnType<typeof readOrCreateSeal>
   try {
@@ -434,10 +443,10 @@ async function openEtcdOf({ rootDir, log, signal }: EmbeddedOptions, settings: E
   } catch (error) {
     throw new ExitError(messageOf(error), { cause: error })
   }
-  const store = await openEtcd(settings, { authority, seal, log, signal })
+  const store = await openServerStore(settings, { authority, seal, log, signal })
   const data = join(rootDir, 'data')
   await mkdir(data, { recursive: true, mode: 0o700 })
-  await writeFile(join(data, etcdMark), `${settings.prefix}\n`)
+  await writeFile(join(data, marks[settings.kind]), `${placeOf(settings)}\n`)
   return store
 }
 

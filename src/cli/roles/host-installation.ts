@@ -131,8 +131,8 @@ export interface Addresses {
   readonly url: string
   /** The origin of the console, if it is another one. */
   readonly consoleUrl?: string
-  /** `etcd`: the logical clusters are there. Absent: they are Records in the host. */
-  readonly store?: 'etcd'
+  /** The server with the logical clusters. Absent: they are Records in the host. */
+  readonly store?: 'etcd' | 'postgres'
 }
 
 /** Publishes the addresses for the other processes, `kcp kubeconfig` and `kcp console`. */
@@ -181,9 +181,9 @@ export async function tryPublishedAddress(client: KubeClient, signal: AbortSigna
   return url === undefined ? undefined : { url, ...(consoleUrl !== undefined && { consoleUrl }) }
 }
 
-/** Whether the logical clusters of the installation are in an etcd, as its servers have published. */
-export async function isStoredInEtcd(client: KubeClient, signal: AbortSignal): Promise<boolean> {
+/** The server with the logical clusters, as the API servers have published; undefined: they are Records in the host. */
+export async function publishedStore(client: KubeClient, signal: AbortSignal): Promise<string | undefined> {
   const ref = { name: addressName, namespace: installationNamespace }
   const found = await client.tryGet<ConfigMap>(configMaps, ref, { signal })
-  return found?.data?.['store'] === 'etcd'
+  return found?.data?.['store']
 }

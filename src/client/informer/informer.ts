@@ -1,6 +1,6 @@
 // A local copy of one resource: list, then watch. A watch that ends is resumed at its last resourceVersion; if the
 // server has dropped that version, the resource is listed again. Only its signal or its disposal ends the informer.
-import { childSignal, sleep, type ChildSignal } from '#async/index.ts'
+import { childSignal, isAborted, sleep, type ChildSignal } from '#async/index.ts'
 import {
   groupResourceText,
   type DeepReadonly,
@@ -243,9 +243,4 @@ class ListWatchInformer<T extends KubeObject> implements Informer<T> {
     })
     return undefined
   }
-}
-
-/** Returns signal.aborted. A function, because the compiler would assume the value from before an await. */
-function isAborted(signal: AbortSignal): boolean {
-  return signal.aborted
 }

@@ -4,6 +4,7 @@ import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { systemClock, timestamp, type Clock } from '#async/index.ts'
 import type { DeepReadonly, Informer, KubeClient } from '#client/index.ts'
 import {
+  auditDelivered,
   chainOf,
   filledAnnotation,
   fillingOf,
@@ -105,6 +106,8 @@ interface Dependencies {
 class LogicalClusterOperator extends ResilientOperator {
   readonly #context: OperatorContext
   readonly #dependencies: Dependencies
+  /** Since when the audit webhooks fail of which an Event tells, by name of the LogicalCluster. */
+  readonly #failingWebhooks = new Map<string, string>()
 
   constructor(context: OperatorContext, dependencies: Dependencies) {
     super({ client: context.clusters, informers: context.informers, log: context.log })
@@ -123,6 +126,7 @@ class LogicalClusterOperator extends ResilientOperator {
     let result: ReconcileResult = {}
     for (let round = 0; round < maxRounds; round++) {
       const object = this.#object(name)
+      await this.#tellOfAudit(name, object, signal)
       if (object === undefined) return {}
       const now = timestamp(this.#dependencies.clock.now())
       const steps = plan({ object, urls: this.#context.urls(name), now, ...this.#tree(object), ...observed })
@@ -310,6 +314,23 @@ class LogicalClusterOperator extends ResilientOperator {
   ): Promise<void> {
     const now = conditions.find(({ type }) => type === 'WithinLimits')
     if (now?.status !== 'False' || findCondition(object, now.type)?.message === now.message) return
+    await this.#event(object, { type: 'Warning', reason: now.reason, message: now.message }, signal)
+  }
+
+  /** Writes one Event when spec.audit.webhook begins to fail: the server, which writes the condition, writes no Events. */
+  async #tellOfAudit(
+    name: string,
+    object: DeepReadonly<LogicalCluster> | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const now = object && findCondition(object, auditDelivered)
+    if (object === undefined || now?.status !== 'False') {
+      this.#failingWebhooks.delete(name)
+      return
+    }
+    const failure = `${object.metadata.uid} ${now.lastTransitionTime}`
+    if (this.#failingWebhooks.get(name) === failure) return
+    this.#failingWebhooks.set(name, failure)
     await this.#event(object, { type: 'Warning', reason: now.reason, message: now.message }, signal)
   }
 

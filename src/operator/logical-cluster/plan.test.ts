@@ -180,6 +180,21 @@ describe('the plan for a LogicalCluster', () => {
     expect(statusOf(observed({ metadata: held, status, kubeconfigs: gone }))).to.deep.equal(readyStatus)
   })
 
+  it('removes what the server has said of a webhook that the object does not have any more', () => {
+    const said = {
+      type: 'AuditDelivered',
+      status: 'False',
+      reason: 'WebhookFailing',
+      message: '',
+      lastTransitionTime: now,
+    } as const
+    const status = { ...readyStatus, conditions: [...readyStatus.conditions, said] }
+    const typesWith = (spec: object): unknown => plan(observed({ metadata: held, spec, status })).map((step) => step.do)
+    expect(typesWith({ audit: { rules: [], webhook: { url: 'https://x' } } })).to.deep.equal([])
+    expect(typesWith({ audit: { rules: [], readable: true } })).to.deep.equal(['setStatus'])
+    expect(statusOf(observed({ metadata: held, status })).conditions?.map(({ type }) => type)).to.deep.equal(['Ready'])
+  })
+
   it('removes what the server has said of issuers that the object does not have any more', () => {
     const said = {
       type: 'AuthenticationValid',

@@ -3,6 +3,7 @@ import { type GroupVersionResource, tryClusterName } from '#apimachinery/meta/in
 import type { DeepReadonly } from '#client/index.ts'
 import {
   asleepCondition,
+  auditDelivered,
   contentFinalizer,
   fillingOf,
   restoringAnnotation,
@@ -143,14 +144,15 @@ function parentCondition({ parents }: Observed): ConditionUpdate[] {
   return [{ type: 'ParentValid', status: 'True', reason: 'Inherits', message: `its path is ${parents.path}` }]
 }
 
-/** Conditions about fields that the object does not have. The server writes AuthenticationValid. */
+/** Conditions about fields that the object does not have. The server writes AuthenticationValid and AuditDelivered. */
 function unfounded({ parents, object }: Observed): string[] {
-  const { authentication, limits, sleep } = object.spec ?? {}
+  const { audit, authentication, limits, sleep } = object.spec ?? {}
   return [
     ...(parents === undefined ? ['ParentValid'] : []),
     ...(limits === undefined ? ['WithinLimits'] : []),
     ...(sleep === undefined ? ['Asleep'] : []),
     ...((authentication?.jwt?.length ?? 0) === 0 ? ['AuthenticationValid'] : []),
+    ...(audit?.webhook === undefined ? [auditDelivered] : []),
   ]
 }
 

@@ -1,10 +1,10 @@
 // etcd's watch on all objects: fills the event log, and tells writers when their events were delivered.
-import { sleep } from '#async/index.ts'
+import { isAborted, sleep } from '#async/index.ts'
 import type { Revision } from '#apimachinery/meta/index.ts'
 import type { Change, EventLog } from '#store/event-log.ts'
 import { isStoreError, StoreError } from '#store/store.ts'
 import type { EtcdClient, EtcdWatch } from './etcd-client.ts'
-import type { KeyRange } from './keys.ts'
+import type { KeyRange } from '#store/key-bytes.ts'
 import type { WatchEvent, WatchResponse } from './messages.ts'
 
 interface EventStreamOptions {
@@ -156,9 +156,4 @@ export class EventStream {
       this.#ask(askAgainMs)
     }, ms)
   }
-}
-
-/** A call, because TypeScript takes the signal for the same after an `await`. */
-function isAborted(signal: AbortSignal): boolean {
-  return signal.aborted
 }

@@ -10,7 +10,7 @@ import { status } from '@grpc/grpc-js'
 import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { abortable } from '#async/index.ts'
-import { EventLog, keyOf, keyTextOf, lastStates, revisionOf, sizeOf, type Change } from '#store/event-log.ts'
+import { EventLog, keyOf, keyTextOf, lastStates, revisionOf, sizeOf, watchLog, type Change } from '#store/event-log.ts'
 import { openedValue, sealedValue, type Seal } from '#store/seal.ts'
 import {
   isStoreError,
@@ -27,9 +27,10 @@ import {
 } from '#store/store.ts'
 import { EtcdClient, isOutage, isServiceError, type EtcdEndpoints } from './etcd-client.ts'
 import { EventStream } from './event-stream.ts'
-import { EtcdKeys, type KeyRange } from './keys.ts'
+import type { KeyRange } from '#store/key-bytes.ts'
+import { EtcdKeys } from './keys.ts'
 import type { Compare, KeyValue, RangeRequest, RequestOp, TxnResponse, WatchEvent } from './messages.ts'
-import { Resources } from './resources.ts'
+import { ClustersByResource } from '#store/clusters-by-resource.ts'
 
 export interface EtcdStoreOptions {
   readonly endpoints: EtcdEndpoints
@@ -106,7 +107,7 @@ async function open(client: EtcdClient, options: EtcdStoreOptions): Promise<Stor
   const isShared = options.mayWriteForMs !== undefined
   const { owner, revision } = await takeOver(client, { keys, seal, owner: options.owner, prefix, isShared })
   const log = new EventLog()
-  const resources = new Resources()
+  const resources = new ClustersByResource()
   const first = await scan(client, { range: keys.all, keysOnly: true }, (kv) => {
     const key = keys.parse(kv.key)
     if (key !== undefined) resources.add(key)
@@ -236,7 +237,7 @@ interface Parts {
   readonly keys: EtcdKeys
   readonly seal: Seal
   readonly log: EventLog
-  readonly resources: Resources
+  readonly resources: ClustersByResource
   readonly options: EtcdStoreOptions
   readonly owner: Owner
   readonly ownerRevision: number
@@ -360,21 +361,9 @@ class EtcdStore implements Store {
     }
   }
 
-  async *watch({ since, signal }: Waiting & { since: Revision }): AsyncIterable<readonly StoreEvent[]> {
-    if (signal.aborted) return
+  watch({ since, signal }: Waiting & { since: Revision }): AsyncIterable<readonly StoreEvent[]> {
     const { log, keys } = this.#parts
-    // The log may move on while older changes are read; it buffers the events after `from` meanwhile.
-    const from = log.knows(since) ? since : log.revision
-    const live = log.watch(from, signal)
-    try {
-      if (from !== since) {
-        const older = await this.#history(keys.all, { since, until: from }, signal)
-        yield [...older, { type: 'progress', revision: from }]
-      }
-      yield* live
-    } finally {
-      live.end()
-    }
+    return watchLog(log, { since, signal }, (until) => this.#history(keys.all, { since, until }, signal))
   }
 
   async changes(

@@ -1,7 +1,7 @@
 // The host's stream of all Records: lists once, then watches forever. If the host no longer has the events in between,
 // a new list is compared with the index and the differences become ordinary events: tenants must relist only if
 // something was deleted meanwhile.
-import { abortable, childSignal, sleep, type ChildSignal } from '#async/index.ts'
+import { abortable, childSignal, isAborted, sleep, type ChildSignal } from '#async/index.ts'
 import type { KubeList, Revision } from '#apimachinery/meta/index.ts'
 import { internalError, isStatusError } from '#apimachinery/status/index.ts'
 import { SilentConnection, type KubeClient } from '#client/index.ts'
@@ -418,9 +418,4 @@ class Texts {
     this.#all.set(text, text)
     return text
   }
-}
-
-/** A function, because the compiler assumes that a signal's state does not change between two reads. */
-function isAborted(signal: AbortSignal): boolean {
-  return signal.aborted
 }

@@ -4,7 +4,7 @@ import { isStoreError, type Store } from '#store/index.ts'
 
 export interface MeasuredStoreOptions {
   /** The backend; the value of label `store`. */
-  readonly name: 'etcd' | 'host' | 'sqlite'
+  readonly name: 'etcd' | 'host' | 'postgres' | 'sqlite'
   readonly metrics: Pick<Metrics, 'histogram'>
 }
 

@@ -15,7 +15,7 @@ import {
   type Waiting,
 } from '#store/store.ts'
 import { DatabaseThread, type PendingCall } from './database-thread.ts'
-import { EventLog, lastStates, revisionOf, type Change } from '#store/event-log.ts'
+import { EventLog, lastStates, revisionOf, watchLog, type Change } from '#store/event-log.ts'
 import {
   unpack,
   type DatabaseAnswer,
@@ -159,17 +159,12 @@ class SqliteStore implements Store {
     } while (deleted === deleteBatch)
   }
 
-  async *watch({ since, signal }: Waiting & { since: Revision }): AsyncIterable<readonly StoreEvent[]> {
-    if (signal.aborted) return
-    // The log may move on while older changes are read; it buffers the events after `from` meanwhile.
-    const from = this.#events.knows(since) ? since : this.#events.revision
-    const live = this.#events.watch(from, signal)
-    try {
-      if (from !== since) yield await this.#replay(since, from, signal)
-      yield* live
-    } finally {
-      live.end()
-    }
+  watch({ since, signal }: Waiting & { since: Revision }): AsyncIterable<readonly StoreEvent[]> {
+    return watchLog(this.#events, { since, signal }, async (until) => {
+      // Final states, from disk. Objects that changed again after `until` come from the log, which has every event.
+      const changes = await this.#changes(signal, since, {})
+      return changes.filter((event) => revisionOf(event) <= until)
+    })
   }
 
   async changes(
@@ -187,13 +182,6 @@ class SqliteStore implements Store {
     await this.#thread.close()
     this.#events.fail(new StoreError('Closed', 'the store is closed'))
     this.#closed()
-  }
-
-  /** Final states of the changes in (since, until], from disk. */
-  async #replay(since: Revision, until: Revision, signal: AbortSignal): Promise<readonly StoreEvent[]> {
-    const changes = await this.#changes(signal, since, {})
-    // Objects that changed again after `until` come from the log, which has every event.
-    return [...changes.filter((event) => revisionOf(event) <= until), { type: 'progress', revision: until }]
   }
 
   #changes(

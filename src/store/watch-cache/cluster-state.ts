@@ -91,7 +91,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     for (const object of items) this.#load(object)
   }
 
-  /** Number of objects written here. */
+  /** Number of objects written here, without marks. */
   get size(): number {
     return this.#size
   }
@@ -442,7 +442,7 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     const before = table.set(entry)
     if (this.#core.memory !== undefined) entry.packIn(this.#core.memory)
     before?.leave()
-    this.#count(before ? 0 : 1, entry.size - (before?.size ?? 0))
+    this.#countOf(table, before ? 0 : 1, entry.size - (before?.size ?? 0))
     if (before) this.#dependents?.remove(before)
     this.#dependents?.add(entry)
     return before
@@ -452,9 +452,14 @@ export class ClusterState implements ClusterObjects, WatcherHome {
     const before = table.remove(namespace, name)
     if (!before) return undefined
     before.leave()
-    this.#count(-1, -before.size)
+    this.#countOf(table, -1, -before.size)
     this.#dependents?.remove(before)
     return before
+  }
+
+  /** Marks are no objects of the tenant, and there are at most four. */
+  #countOf({ resource }: ResourceTable, objects: number, bytes: number): void {
+    if (resource !== markResource) this.#count(objects, bytes)
   }
 
   #count(objects: number, bytes: number): void {

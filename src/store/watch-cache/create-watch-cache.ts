@@ -40,10 +40,18 @@ type Change = Exclude<StoreEvent, { type: 'progress' }>
 /** Limits of all windows together; the oldest event of any logical cluster is dropped first. */
 const maxWindowEvents = 16_384
 const maxWindowBytes = 16 * 1024 * 1024
-/**
- * Number of deleted logical clusters that are remembered: an id is never reused, and a request lasts at most a minute.
- */
+/** Number of deleted logical clusters that are remembered: a request lasts at most a minute. */
 const maxEnded = 10_000
+
+/** A logical cluster for which deleteCluster was called. */
+interface Ended {
+  /** Calls of deleteCluster that have not settled. */
+  running: number
+  /** Whether a call has deleted all its objects. */
+  isEmpty: boolean
+  /** Whether its LogicalCluster was made anew since the last call. */
+  isReopened: boolean
+}
 
 interface Loading {
   readonly done: Promise<ClusterState>
@@ -79,7 +87,7 @@ class MemoryWatchCache implements WatchCache, WatchCacheCore {
   readonly memory: EntryMemory | undefined
   readonly #cache: ClusterCache
   readonly #loading = new Map<ClusterId, Loading>()
-  readonly #ended = new LRUCache<ClusterId, true>({ max: maxEnded })
+  readonly #ended = new LRUCache<ClusterId, Ended>({ max: maxEnded })
   readonly #wildcards = new Map<string, Set<CacheWatcher>>()
   readonly #watchers = new Set<CacheWatcher>()
   readonly #observers = new Set<CacheObserver>()
@@ -192,12 +200,33 @@ class MemoryWatchCache implements WatchCache, WatchCacheCore {
   }
 
   async deleteCluster(id: ClusterId, options: Waiting): Promise<void> {
+    const ended = this.#ended.get(id) ?? { running: 0, isEmpty: false, isReopened: false }
+    ended.running++
+    ended.isReopened = false
     // Writes are refused from here on: those already sent to the store come before the deletion.
-    this.#ended.set(id, true)
+    this.#ended.set(id, ended)
     this.#cache.peek(id)?.end()
-    await this.store.deleteCluster(id, options)
-    await this.reached(await this.store.revision(options), options)
-    this.unload(id)
+    try {
+      await this.store.deleteCluster(id, options)
+      await this.reached(await this.store.revision(options), options)
+      this.unload(id)
+      ended.isEmpty = true
+    } finally {
+      ended.running--
+      this.#forgetEnded(id, ended)
+    }
+  }
+
+  reopen(id: ClusterId): void {
+    const ended = this.#ended.peek(id)
+    if (ended === undefined) return
+    ended.isReopened = true
+    this.#forgetEnded(id, ended)
+  }
+
+  /** A call of deleteCluster that still runs would delete the new objects. */
+  #forgetEnded(id: ClusterId, { running, isEmpty, isReopened }: Ended): void {
+    if (running === 0 && isEmpty && isReopened) this.#ended.delete(id)
   }
 
   async find(scope: ListScope, options: Waiting & { limit?: number }): Promise<readonly ObjectKey[]> {

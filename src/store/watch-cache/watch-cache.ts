@@ -233,13 +233,18 @@ export interface WatchCache extends AsyncDisposable {
   release(id: ClusterId): boolean
   /** Drops the logical cluster from memory and ends its watches without an error. The next use loads it again. */
   unload(id: ClusterId): void
-  /** Whether deleteCluster was called for the logical cluster in this process. */
+  /** Whether deleteCluster was called for the logical cluster in this process, and the id is not in use again. */
   hasEnded(id: ClusterId): boolean
   /**
    * Ends its watches, refuses every later use with Closed, deletes all its objects from the store and forgets it. May
    * be called again after a failure.
    */
   deleteCluster(id: ClusterId, options: Waiting): Promise<void>
+  /**
+   * Serves the id again, empty, because a restore made its LogicalCluster anew. Takes effect when every call of
+   * deleteCluster has ended and one has deleted all objects; does nothing without such a call.
+   */
+  reopen(id: ClusterId): void
   /** Keys of written objects, in memory or not; loads nothing. In key order, at most `limit`. */
   find(scope: ListScope, options: Waiting & { limit?: number }): Promise<readonly ObjectKey[]>
   /** Lists one resource over the given logical clusters at one revision, without loading them. */

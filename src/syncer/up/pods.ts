@@ -16,6 +16,7 @@ import type { Reconcile, Scope } from '#syncer/context/scope.ts'
 import { wouldBeReplaced } from '#syncer/rules/ending.ts'
 import { copyHere, hasOrdinal, isShownFrom, workloadOfLive } from '#syncer/rules/entitlement.ts'
 import { podUp } from '#syncer/transform/up.ts'
+import { labelEphemeralClaims } from './ephemeral-claims.ts'
 import { followOwner } from './follow-owner.ts'
 import { copyStatus, createCopy, deleteLive, passOnDeletion, removeCopy, type Deletion } from './member-made-copy.ts'
 import { originUpstream } from './origin.ts'
@@ -38,6 +39,7 @@ export async function reconcilePod(reconcile: Reconcile): Promise<void> {
   if (!isShown || !reconcile.isOurs) return removePod(reconcile, copy)
   const workload = workloadOfLive(reconcile, live)
   await setServing(reconcile, live, workload)
+  if (workload !== undefined) await labelEphemeralClaims(reconcile, live)
   const isTerminating = live.metadata.deletionTimestamp !== undefined
   const isDeleted = copy?.metadata.deletionTimestamp !== undefined
   if (isDeleted && !isTerminating && !(await wouldBeReplaced(reconcile, live)))

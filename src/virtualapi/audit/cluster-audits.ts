@@ -4,13 +4,13 @@ import { isDeepStrictEqual } from 'node:util'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { systemClock, type Clock } from '#async/index.ts'
 import type { AuditWebhookSettings, ClusterAudit } from '#crds/index.ts'
-import type { Egress } from '#network/egress/index.ts'
+import { EgressError, type Egress } from '#network/egress/index.ts'
 import type { Logger, Metrics } from '#telemetry/index.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { AuditEvent, AuditLog } from '#virtualapi/request/request-audit.ts'
 import { compilePolicy, policyCauses } from './policy.ts'
 import { AuditRing } from './ring.ts'
-import { AuditWebhook } from './webhook.ts'
+import { AuditWebhook, WebhookError } from './webhook.ts'
 
 export interface ClusterAuditsOptions {
   readonly directory: Pick<ClusterDirectory, 'onChange'>
@@ -18,6 +18,8 @@ export interface ClusterAuditsOptions {
   readonly egress: Pick<Egress, 'call'>
   /** The bearer token in a Secret of a logical cluster. Rejects if there is none. */
   readonly readToken: (cluster: ClusterId, secret: SecretName, signal: AbortSignal) => Promise<string>
+  /** Called when `failureOf` has changed, and after the first delivery to a webhook. */
+  readonly onWebhook?: (cluster: ClusterId) => void
   readonly metrics: Metrics
   readonly log: Logger
   readonly clock?: Pick<Clock, 'now'>
@@ -49,6 +51,17 @@ export const clusterWebhookSettings: AuditWebhookSettings = {
   maxBufferedBytes: 1024 * 1024,
   maxParallel: 1,
 }
+
+/** A webhook that fails. */
+export interface WebhookFailure {
+  /** When the first attempt failed, milliseconds. */
+  readonly sinceMs: number
+  /** The last error in words, without secrets. */
+  readonly problem: string
+}
+
+/** Failed attempts in succession that are reported: a retry repairs most single ones. */
+const reportedFailures = 2
 
 /** The logs of all logical clusters in this process. */
 export class ClusterAudits implements AsyncDisposable {
@@ -89,6 +102,11 @@ export class ClusterAudits implements AsyncDisposable {
   ringOf(cluster: LogicalCluster): AuditRing | undefined {
     this.logOf(cluster)
     return this.#logs.get(cluster.id)?.ring
+  }
+
+  /** Why the webhook of a logical cluster fails; undefined: it delivers, or there is none, or it was not called yet. */
+  failureOf(id: ClusterId): WebhookFailure | undefined {
+    return this.#logs.get(id)?.failure
   }
 
   /** Memory that a logical cluster's events take, bytes. */
@@ -150,6 +168,14 @@ function sharedOf(options: ClusterAuditsOptions, ringBytes: () => number): Share
   }
 }
 
+const delivered = { failed: 0, sinceMs: 0, problem: '' }
+
+/** Other errors could quote what is secret, such as a header. */
+function problemOf(error: Error): string {
+  const isFree = error instanceof EgressError || error instanceof WebhookError
+  return isFree ? error.message : `the call failed (${error.name})`
+}
+
 class ClusterLog implements AuditLog, AsyncDisposable {
   readonly readers: ClusterId
   scopeOf: AuditLog['scopeOf'] = () => undefined
@@ -158,6 +184,8 @@ class ClusterLog implements AuditLog, AsyncDisposable {
   ring: AuditRing | undefined
   readonly #name: string
   readonly #shared: Shared
+  /** Failed attempts since the last delivery, and the first and last of them; undefined until the first call has ended. */
+  #calls: { readonly failed: number; readonly sinceMs: number; readonly problem: string } | undefined
   #webhook: AuditWebhook | undefined
   #toldAt = -Infinity
 
@@ -165,6 +193,10 @@ class ClusterLog implements AuditLog, AsyncDisposable {
     this.readers = id
     this.#name = name
     this.#shared = shared
+  }
+
+  get failure(): WebhookFailure | undefined {
+    return this.#calls !== undefined && this.#calls.failed >= reportedFailures ? this.#calls : undefined
   }
 
   get bytes(): number {
@@ -186,6 +218,7 @@ class ClusterLog implements AuditLog, AsyncDisposable {
     } else this.ring ??= new AuditRing(this.#shared.ringBytes)
     if (isDeepStrictEqual(before?.webhook, spec.webhook)) return
     void this.#webhook?.[Symbol.asyncDispose]()
+    this.#calls = undefined
     this.#webhook = spec.webhook && this.#openWebhook(spec.webhook)
   }
 
@@ -215,7 +248,7 @@ class ClusterLog implements AuditLog, AsyncDisposable {
     const { options, lost } = this.#shared
     const id = this.readers
     const post = async (body: Uint8Array, signal: AbortSignal): Promise<number> => {
-      const token = tokenSecretRef && (await options.readToken(id, tokenSecretRef, signal))
+      const token = tokenSecretRef && (await this.#tokenOf(tokenSecretRef, signal))
       const { status } = await options.egress.call({
         cluster: id,
         url: new URL(url),
@@ -238,6 +271,33 @@ class ClusterLog implements AuditLog, AsyncDisposable {
       this.#toldAt = performance.now()
       options.log.warn('audit events of a logical cluster are lost', { cluster: this.#name, error })
     }
-    return new AuditWebhook({ ...clusterWebhookSettings, ...options.webhooks }, { post, onDropped })
+    const settings = { ...clusterWebhookSettings, ...options.webhooks }
+    const webhook = new AuditWebhook(settings, {
+      post,
+      onDropped,
+      onSent: () => this.#called(webhook, undefined),
+      onFailed: (error) => this.#called(webhook, error),
+    })
+    return webhook
+  }
+
+  async #tokenOf(secret: SecretName, signal: AbortSignal): Promise<string> {
+    try {
+      return await this.#shared.options.readToken(this.readers, secret, signal)
+    } catch (cause) {
+      signal.throwIfAborted()
+      throw new WebhookError(`the token in Secret "${secret.namespace}/${secret.name}" cannot be read`, { cause })
+    }
+  }
+
+  /** Reports a webhook that begins to fail, that fails for another reason, and that delivers again or for the first time. */
+  #called(webhook: AuditWebhook, error: Error | undefined): void {
+    // Another one may have taken its place meanwhile.
+    if (webhook !== this.#webhook) return
+    const [before, isFirst] = [this.failure?.problem, this.#calls === undefined]
+    const { failed = 0, sinceMs = this.#shared.nowMs() } = this.#calls?.failed ? this.#calls : {}
+    this.#calls = error === undefined ? delivered : { failed: failed + 1, sinceMs, problem: problemOf(error) }
+    const isChange = before !== this.failure?.problem || (error === undefined && isFirst)
+    if (isChange) this.#shared.options.onWebhook?.(this.readers)
   }
 }

@@ -12,6 +12,13 @@ export interface WebhookParts {
   readonly onDropped: (events: number, error: Error) => void
   /** Called when a batch has arrived. */
   readonly onSent?: (events: number) => void
+  /** Called after each attempt that failed. */
+  readonly onFailed?: (error: Error) => void
+}
+
+/** Why events were not delivered. The message may be shown to admins of the logical cluster. */
+export class WebhookError extends Error {
+  override readonly name = 'WebhookError'
 }
 
 const attempts = 5
@@ -163,10 +170,11 @@ export class AuditWebhook implements AsyncDisposable {
           this.#parts.onSent?.(lines.length)
           return
         }
-        failure = new Error(`the webhook has answered with status ${String(status)}`)
+        failure = new WebhookError(`the webhook has answered with status ${String(status)}`)
       } catch (error) {
         failure = error instanceof Error ? error : new Error(String(error))
       }
+      if (!this.#life.signal.aborted) this.#parts.onFailed?.(failure)
       // A server that stops waits for no second attempt.
       if (attempt === attempts || this.#isClosed) break
       await delay(backoff * (1 + Math.random() * jitter), undefined, { signal, ref: false }).catch(() => undefined)

@@ -46,6 +46,19 @@ export interface Decoded {
   readonly infinite?: string
 }
 
+/**
+ * Maximum size of a body with objects of a snapshot: a stored object of the largest size, and what a restore sends around
+ * it.
+ */
+export const maxObjectsBytes = maxBodyBytes + 64 * 1024
+/** A stored object has more values than its writer may send: its managedFields name each field once more. */
+const maxObjectsValues = 500_000
+
+/** Decodes the JSON of a body with objects of a snapshot. Throws 400 and 413. */
+export function decodeObjects(body: Uint8Array): JsonValue {
+  return parseJson(body, { maxDepth: maxDepth + 10, maxBytes: maxObjectsBytes, maxValues: maxObjectsValues }).value
+}
+
 /** Decodes a body by its Content-Type (JSON when absent). Throws 400 and 415. */
 export function decodeBody(body: Uint8Array, contentType: string | undefined): Decoded {
   const type = (contentType ?? '').split(';')[0]?.trim().toLowerCase() ?? ''

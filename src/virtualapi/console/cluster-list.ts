@@ -2,7 +2,16 @@
 import { LRUCache } from 'lru-cache'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { DeepReadonly, KubeClient } from '#client/index.ts'
-import { asleepMessage, logicalClusters, type LogicalCluster as LogicalClusterObject } from '#crds/index.ts'
+import {
+  asleepMessage,
+  auditDelivered,
+  findCondition,
+  logicalClusters,
+  type ClusterSleep,
+  type ClusterSleepStatus,
+  type ClusterUsage,
+  type LogicalCluster as LogicalClusterObject,
+} from '#crds/index.ts'
 import type { ClusterLoad } from '#store/watch-cache/index.ts'
 import type { UserInfo } from '#virtualapi/auth/authn/index.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
@@ -28,6 +37,22 @@ export interface ShownCluster {
   readonly loaded: boolean
   /** Its load in that process; absent if it is not in memory. */
   readonly usage?: { readonly objects: number; readonly bytes: number; readonly watches: number }
+  /** spec.limits and status.usage; absent without limits. */
+  readonly limits?: Readonly<Record<string, string | number>>
+  readonly used?: DeepReadonly<ClusterUsage>
+  /** Which limits are near or reached; absent: none. */
+  readonly near?: string
+  /** Its rules of sleep, and what they have led to; absent without rules. */
+  readonly sleep?: DeepReadonly<ClusterSleep & Omit<ClusterSleepStatus, 'orders' | 'writtenDuring'>>
+  readonly audit?: ShownAudit
+}
+
+interface ShownAudit {
+  /** Whether its users read it at path /audit. */
+  readonly readable: boolean
+  readonly hasWebhook: boolean
+  /** Why its webhook fails; absent while it delivers. */
+  readonly problem?: string
 }
 
 type Objects = ReadonlyMap<string, DeepReadonly<LogicalClusterObject>>
@@ -68,6 +93,15 @@ export class ClusterList {
     for (const load of this.#dependencies.watchCache.loads()) loads.set(load.cluster, load)
     const items = seen.map((cluster) => shownCluster(cluster, objects.get(cluster.name), loads.get(cluster.id)))
     return { items: items.sort((a, b) => (a.name < b.name ? -1 : 1)) }
+  }
+
+  /** The logical cluster of this name, if the user may see it. */
+  async find(
+    name: string,
+    { session, user }: { readonly session: Session; readonly user: UserInfo },
+    signal: AbortSignal,
+  ): Promise<LogicalCluster | undefined> {
+    return (await this.#seen(session, user, signal)).find((cluster) => cluster.name === name)
   }
 
   async #seen({ identity }: Session, user: UserInfo, signal: AbortSignal): Promise<readonly LogicalCluster[]> {
@@ -138,5 +172,35 @@ function shownCluster(
     ...(parent !== undefined && { parent }),
     loaded: load !== undefined,
     ...(load && { usage: { objects: load.objects, bytes: load.bytes, watches: load.watches } }),
+    ...(object && wingsOf(object)),
   }
+}
+
+/** What is set for a logical cluster alone: limits, sleep, audit. */
+function wingsOf(
+  object: DeepReadonly<LogicalClusterObject>,
+): Pick<ShownCluster, 'limits' | 'used' | 'near' | 'sleep' | 'audit'> {
+  const { spec: { limits, sleep, audit } = {}, status: { usage, sleep: slept } = {} } = object
+  const within = findCondition(object, 'WithinLimits')
+  const { orders: _orders, writtenDuring: _during, ...shownSleep } = slept ?? {}
+  const problem = findCondition(object, auditDelivered)?.message
+  return {
+    ...(limits && { limits: amountsOf(limits) }),
+    ...(limits && usage && { used: usage }),
+    ...(within?.status === 'False' && { near: within.message }),
+    ...(sleep && { sleep: { ...sleep, ...shownSleep } }),
+    ...(audit && {
+      audit: {
+        readable: audit.readable === true,
+        hasWebhook: audit.webhook !== undefined,
+        ...(audit.webhook !== undefined && problem !== undefined && { problem }),
+      },
+    }),
+  }
+}
+
+function amountsOf(limits: object): Record<string, string | number> {
+  return Object.fromEntries(
+    Object.entries(limits).filter(([, value]) => typeof value === 'string' || typeof value === 'number'),
+  )
 }

@@ -4,6 +4,7 @@ import { methodNotServed, pageNotFound, serviceUnavailable, unauthorized } from 
 import { rootClusterName } from '#apimachinery/meta/index.ts'
 import { childSignal } from '#async/index.ts'
 import type { KubeClient, Transport } from '#client/index.ts'
+import type { UsageHistory } from '#crds/index.ts'
 import { errorResponse } from '#virtualapi/codec/responses.ts'
 import { auditAnswer } from '#virtualapi/request/audit-answer.ts'
 import { headerOf, type BytesResponse, type IncomingRequest, type PushResponse } from '#virtualapi/request/exchange.ts'
@@ -31,6 +32,7 @@ import {
 import { renewAfterMs, Sessions, type Session } from './session.ts'
 import { SessionUsers, type HostUsers } from './session-users.ts'
 import { SignIn } from './sign-in.ts'
+import { UsageList } from './usage-list.ts'
 
 export interface ConsoleOptions {
   /** The key that seals sessions: the same in all processes of the installation. */
@@ -43,6 +45,8 @@ export interface ConsoleOptions {
   readonly client: KubeClient
   readonly namespace: string
   readonly hostUsers?: HostUsers
+  /** The rows of usage; absent: none are kept. */
+  readonly usage?: Pick<UsageHistory, 'since'>
   /** The host, whose LogicalClusters and MemberClusters admins may read. Absent: they are in the logical cluster `root`. */
   readonly host?: Transport
   /** The folder of the page. Default: where the build leaves it. */
@@ -79,6 +83,7 @@ export class Console implements ConsoleDoor, AsyncDisposable {
   readonly #live: LiveSessions
   readonly #signIn: SignIn
   readonly #clusters: ClusterList
+  readonly #usage: UsageList
   readonly #host: Transport | undefined
 
   constructor(dependencies: ServerDependencies, options: ConsoleOptions) {
@@ -96,6 +101,7 @@ export class Console implements ConsoleDoor, AsyncDisposable {
     const { directory } = dependencies
     this.#signIn = new SignIn({ directory, sessions: this.#sessions, users: this.#users, ended: this.#ended })
     this.#clusters = new ClusterList(dependencies, client, this.#users)
+    this.#usage = new UsageList({ history: options.usage, clock })
   }
 
   async handle(request: IncomingRequest): Promise<Handled> {
@@ -128,6 +134,7 @@ export class Console implements ConsoleDoor, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#live[Symbol.dispose]()
+    this.#usage[Symbol.dispose]()
     await this.#ended[Symbol.asyncDispose]()
   }
 
@@ -157,6 +164,12 @@ export class Console implements ConsoleDoor, AsyncDisposable {
       case 'GET /console/api/clusters': {
         const admission = await this.#admit(request)
         return json(200, await this.#clusters.seenBy(admission, request.signal), admission.setCookie)
+      }
+      case 'GET /console/api/usage': {
+        const admission = await this.#admit(request)
+        const name = new URLSearchParams(request.url.split('?')[1]).get('cluster') ?? ''
+        const cluster = await this.#clusters.find(name, admission, request.signal)
+        return json(200, await this.#usage.of(name, cluster), admission.setCookie)
       }
       default:
         throw pageNotFound()

@@ -10,6 +10,11 @@ import type { RequestView } from './request-view.ts'
 import type { UserInfo } from './user-info.ts'
 import type { RequestInfo } from './request-info.ts'
 
+export interface BodyLimit {
+  /** Default 3 MiB, as in kube-apiserver. */
+  readonly maxBytes?: number
+}
+
 /** A request as received, on a socket or from within the process. */
 export interface IncomingRequest {
   readonly method: string
@@ -26,8 +31,8 @@ export interface IncomingRequest {
   readonly known?: () => void
   /** True if a body of unknown length follows, which HTTP/2 allows without a header. */
   readonly hasOpenBody?: boolean
-  /** Reads the whole body. Rejects with 413 above the limit. */
-  readonly body: () => Promise<Uint8Array>
+  /** Reads the whole body, once: the limit of the first call counts. Rejects with 413 above it. */
+  readonly body: (limit?: BodyLimit) => Promise<Uint8Array>
   /** Aborted when the client disconnects. */
   readonly signal: AbortSignal
   /** Aborted when the server stops. Long-running requests end then; others are still answered. */
@@ -250,7 +255,7 @@ export class Exchange {
   constructor(request: IncomingRequest) {
     this.signal = request.signal
     // Reading the body also ends with the deadline, so that a slow body cannot hold the request.
-    this.request = { ...request, body: () => this.#read(request) }
+    this.request = { ...request, body: (limit) => this.#read(request, limit) }
   }
 
   /**
@@ -296,8 +301,8 @@ export class Exchange {
     this.audit?.requested(json)
   }
 
-  async #read(request: IncomingRequest): Promise<Uint8Array> {
-    const body = await abortable(request.body(), this.signal)
+  async #read(request: IncomingRequest, limit?: BodyLimit): Promise<Uint8Array> {
+    const body = await abortable(request.body(limit), this.signal)
     await this.turn()
     return body
   }

@@ -203,7 +203,7 @@ export function incomingOf(
       pending.trust(socket.remoteAddress ?? '')
     },
     hasOpenBody: isOpen,
-    body: () => (body ??= readBody(request)),
+    body: (limit) => (body ??= readBody(request, limit)),
     signal,
   }
 }

@@ -15,18 +15,19 @@ export function isPurge({ method, target }: Pick<RequestInfo, 'method' | 'target
 }
 
 /** Throws 403 unless the installation itself asks and the LogicalCluster is being deleted, 409 for another uid. */
-export async function purge(exchange: Exchange, { watchCache }: EndpointDependencies): Promise<ApiResponse> {
+export async function purge(exchange: Exchange, { watchCache, directory }: EndpointDependencies): Promise<ApiResponse> {
   const { cluster, user, signal } = exchange
   if (user.realm.kind !== 'installation')
     throw forbidden({ group: '', resource: '' }, '', 'only the operator may drop a logical cluster')
   if (cluster === undefined) throw pathNotFound()
-  if (!cluster.deleting)
+  await requireUid(exchange, cluster)
+  // Asked again, and without a wait before the deletion: it may have been restored with its id since the request began.
+  if (directory.byId(cluster.id)?.deleting !== true)
     throw forbidden(
       { group: 'kcp.dev', resource: 'logicalclusters' },
       cluster.name,
       'it is not being deleted; delete the LogicalCluster',
     )
-  await requireUid(exchange, cluster)
   await watchCache.deleteCluster(cluster.id, { signal })
   return jsonDocument({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' })
 }

@@ -3,11 +3,13 @@ import { groupResourceText, isJsonObject } from '#apimachinery/meta/index.ts'
 import {
   alreadyExists,
   badRequest,
+  conflict,
   forbidden,
   invalid,
   methodNotServed,
   type StatusCause,
 } from '#apimachinery/status/index.ts'
+import { logicalClusters } from '#crds/index.ts'
 import { timestamp, yieldEvery } from '#async/index.ts'
 import {
   compressed,
@@ -21,7 +23,7 @@ import {
 import { isStoreError } from '#store/index.ts'
 import type { ClusterObjects, Entry } from '#store/watch-cache/index.ts'
 import { programVersion } from '#telemetry/index.ts'
-import { decodeBody } from '#virtualapi/codec/read-object.ts'
+import { decodeObjects, maxObjectsBytes } from '#virtualapi/codec/read-object.ts'
 import { jsonDocument } from '#virtualapi/codec/responses.ts'
 import type { EndpointDependencies } from '#virtualapi/endpoints/call/dependencies.ts'
 import { requireReceiving } from '#virtualapi/endpoints/forwarded/transfer-marks.ts'
@@ -156,12 +158,14 @@ async function putObjects(
   const { user, signal } = exchange
   if (user.realm.kind !== 'installation')
     throw forbidden(
-      { group: 'kcp.dev', resource: 'logicalclusters' },
+      logicalClusters,
       cluster.name,
       'only admins of the installation restore snapshots: kcp snapshot restore',
     )
-  const { value } = decodeBody(await exchange.request.body(), undefined)
-  const { objects: items, deletions, validate, onlyNew, run } = bodyOf(value)
+  const value = decodeObjects(await exchange.request.body({ maxBytes: maxObjectsBytes }))
+  const { objects: items, deletions, validate, onlyNew, whileFilling, run } = bodyOf(value)
+  if (whileFilling && cluster.filling === undefined)
+    throw conflict(logicalClusters, cluster.name, 'it is open to its users already: what they wrote would be replaced')
   const objects = await dependencies.watchCache.cluster(cluster.id, { signal })
   if (run !== undefined) requireReceiving(cluster, objects, run)
   await dependencies.catalog.load(objects, signal)
@@ -181,7 +185,7 @@ type Item = NonNullable<ObjectsToPut['objects']>[number]
 
 function bodyOf(value: unknown): Required<Omit<ObjectsToPut, 'run'>> & Pick<ObjectsToPut, 'run'> {
   if (!isJsonObject(value)) throw badRequest('the body must be a JSON object')
-  const { objects = [], deletions = [], validate = false, onlyNew = false, run } = value
+  const { objects = [], deletions = [], validate = false, onlyNew = false, whileFilling = false, run } = value
   if (!Array.isArray(objects) || !objects.every(isItem))
     throw badRequest(
       'objects must be a list of {resource, object}, and each object has a kind, an apiVersion, a name and a uid',
@@ -193,6 +197,7 @@ function bodyOf(value: unknown): Required<Omit<ObjectsToPut, 'run'>> & Pick<Obje
     deletions: deletions as unknown as readonly ObjectPlace[],
     validate: validate === true || validate === 'kind' ? validate : false,
     onlyNew: onlyNew === true,
+    whileFilling: whileFilling === true,
     ...(typeof run === 'string' && { run }),
   }
 }

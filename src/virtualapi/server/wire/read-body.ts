@@ -2,19 +2,24 @@
 // on the body.
 import { badRequest, requestEntityTooLarge } from '#apimachinery/status/index.ts'
 import { maxBodyBytes } from '#virtualapi/codec/read-object.ts'
-import { headerOf } from '#virtualapi/request/exchange.ts'
+import { headerOf, type BodyLimit } from '#virtualapi/request/exchange.ts'
 import type { RawRequest } from './raw-request.ts'
 
-/** Reads the whole body. Rejects with 413 above the limit, and with 400 if the client disconnects before its end. */
-export async function readBody({ rawHeaders, body }: Pick<RawRequest, 'rawHeaders' | 'body'>): Promise<Uint8Array> {
+/**
+ * Reads the whole body. Rejects with 413 above `maxBytes`, and with 400 if the client disconnects before its end.
+ */
+export async function readBody(
+  { rawHeaders, body }: Pick<RawRequest, 'rawHeaders' | 'body'>,
+  { maxBytes = maxBodyBytes }: BodyLimit = {},
+): Promise<Uint8Array> {
   const announced = Number(headerOf(rawHeaders, 'content-length') ?? 0)
-  if (announced > maxBodyBytes) throw tooLarge()
-  const read = await chunksOf(body)
+  if (announced > maxBytes) throw tooLarge(maxBytes)
+  const read = await chunksOf(body, maxBytes)
   if (read.length < announced) throw brokenOff()
   return read
 }
 
-function chunksOf(body: RawRequest['body']): Promise<Uint8Array> {
+function chunksOf(body: RawRequest['body'], maxBytes: number): Promise<Uint8Array> {
   const chunks: Buffer[] = []
   let length = 0
   return new Promise((resolve, reject) => {
@@ -25,7 +30,7 @@ function chunksOf(body: RawRequest['body']): Promise<Uint8Array> {
     }
     const read = (chunk: Buffer): void => {
       length += chunk.length
-      if (length <= maxBodyBytes) {
+      if (length <= maxBytes) {
         chunks.push(chunk)
         return
       }
@@ -34,7 +39,7 @@ function chunksOf(body: RawRequest['body']): Promise<Uint8Array> {
       body.pause()
       // In HTTP/2, the body and the response share a stream, which must stay open for the response 413.
       if (!('respond' in body)) body.destroy()
-      reject(tooLarge())
+      reject(tooLarge(maxBytes))
     }
     body.on('end', whole)
     // After the end, 'close' is ignored and no error is made for it, because the stack of an error is costly.
@@ -51,6 +56,6 @@ function brokenOff(cause?: unknown): Error {
   return badRequest('the client broke off before the end of the body', cause)
 }
 
-function tooLarge(): Error {
-  return requestEntityTooLarge(`Request entity too large: limit is ${maxBodyBytes}`)
+function tooLarge(maxBytes: number): Error {
+  return requestEntityTooLarge(`Request entity too large: limit is ${maxBytes}`)
 }

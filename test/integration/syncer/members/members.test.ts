@@ -2,6 +2,7 @@
 // each start takes as long as these specs.
 import { startSyncedMembers, type SyncedMembers } from '../syncers-of-members.ts'
 import { defineEndings } from './endings.ts'
+import { defineEphemeralClaims } from './ephemeral-claims.ts'
 import { defineLeavingSets } from './leaving-sets.ts'
 import { defineNamesOfPods } from './names-of-pods.ts'
 import { defineOrphans } from './orphans.ts'
@@ -24,6 +25,7 @@ describe('members with syncers', () => {
     return system
   }
   defineEndings(started)
+  defineEphemeralClaims(started)
   defineLeavingSets(started)
   defineNamesOfPods(started)
   defineOrphans(started)

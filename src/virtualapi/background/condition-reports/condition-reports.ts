@@ -1,6 +1,4 @@
-// Writes condition AuthenticationValid of LogicalClusters with spec.authentication: whether its issuers count, and whether
-// their keys can be read. The operator removes the condition of a LogicalCluster without issuers.
-import { causeText } from '#apimachinery/field/index.ts'
+// Writes one condition of those LogicalClusters that it concerns, of which only the server can know.
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { timestamp, type Clock } from '#async/index.ts'
 import type { KubeClient } from '#client/index.ts'
@@ -13,33 +11,39 @@ import {
 } from '#crds/index.ts'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { Logger } from '#telemetry/index.ts'
-import type { IssuersState } from '#virtualapi/auth/sign-in/index.ts'
 import type { ClusterDirectory, LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
 import type { ClusterOwnership } from '#virtualapi/request/ownership.ts'
 
-export interface AuthenticationReportsOptions {
+export interface ConditionReportsOptions {
   readonly directory: ClusterDirectory
-  readonly stateOf: (cluster: LogicalCluster) => IssuersState
+  /** The type of the condition. */
+  readonly type: string
+  readonly fieldManager: string
+  /** The fields of the LogicalCluster that the condition is about; undefined if it does not concern it. */
+  readonly subjectOf: (cluster: LogicalCluster) => unknown
+  /** True: also written when the subject changes, and when this process gains the logical cluster. */
+  readonly followsSubject: boolean
+  /** The condition as it should be; undefined: the LogicalCluster has none. */
+  readonly conditionOf: (cluster: LogicalCluster) => ConditionUpdate | undefined
   /** The API with the LogicalClusters; undefined before the server follows it. */
   readonly client: () => Pick<KubeClient, 'tryGet' | 'patch'> | undefined
   /** Absent: all logical clusters are of this process. */
   readonly ownership?: ClusterOwnership
   readonly clock: Clock
   readonly log: Logger
-  /** Milliseconds between two writes for one logical cluster. Default 5 s: tokens of strangers cause attempts to read keys. */
+  /** Milliseconds between two writes for one logical cluster. Default 5 s: requests of strangers cause some. */
   readonly everyMs?: number
 }
 
 const defaultEveryMs = 5000
-/** Logical clusters that are written at a time: at the start of a server all that have issuers are looked at. */
+/** Logical clusters that are written at a time: at the start of a server all that are concerned may be looked at. */
 const maxAtATime = 4
-const fieldManager = 'kcp-sign-in'
 /** The longest message: errors name parts of the configuration. */
-const maxMessage = 4096
+export const maxMessage = 4096
 
 /** Each change is written once; many changes of one logical cluster become one write in five seconds. */
-export class AuthenticationReports implements Disposable {
-  readonly #options: AuthenticationReportsOptions
+export class ConditionReports implements Disposable {
+  readonly #options: ConditionReportsOptions
   readonly #waiting = new Set<ClusterId>()
   /** Logical clusters that were written a short time ago; true: again when the time is over. */
   readonly #resting = new Map<ClusterId, { readonly timer: NodeJS.Timeout; isDue: boolean }>()
@@ -47,23 +51,26 @@ export class AuthenticationReports implements Disposable {
   readonly #life = new AbortController()
   #running = 0
 
-  constructor(options: AuthenticationReportsOptions) {
+  constructor(options: ConditionReportsOptions) {
     this.#options = options
-    const { directory, ownership } = options
+    const { directory, ownership, subjectOf, followsSubject } = options
     const gained = (isGained: (id: ClusterId) => boolean): void => {
       for (const cluster of directory.all()) if (isGained(cluster.id)) this.changed(cluster)
     }
-    this.#ends = [
-      directory.onChange(({ before, after }) => {
-        if (after !== undefined && before?.authentication !== after.authentication) this.changed(after)
-      }),
-      ...(ownership ? [ownership.follow({ gained, lost: () => undefined })] : []),
-    ]
+    this.#ends = !followsSubject
+      ? []
+      : [
+          directory.onChange(({ before, after }) => {
+            if (after !== undefined && (before && subjectOf(before)) !== subjectOf(after)) this.changed(after)
+          }),
+          ...(ownership ? [ownership.follow({ gained, lost: () => undefined })] : []),
+        ]
   }
 
-  /** The issuers of the logical cluster, or what is known of them, have changed. Without issuers, nothing happens. */
-  changed({ id, authentication }: LogicalCluster): void {
-    if (authentication === undefined || this.#life.signal.aborted) return
+  /** The condition of the logical cluster may have changed. Does nothing if it does not concern the logical cluster. */
+  changed(cluster: LogicalCluster): void {
+    const { id } = cluster
+    if (this.#options.subjectOf(cluster) === undefined || this.#life.signal.aborted) return
     const resting = this.#resting.get(id)
     if (resting !== undefined) {
       resting.isDue = true
@@ -106,52 +113,36 @@ export class AuthenticationReports implements Disposable {
   }
 
   async #report(id: ClusterId): Promise<void> {
-    const { directory, ownership, stateOf, client: clientOf, clock, log } = this.#options
+    const { directory, ownership, type, fieldManager, subjectOf, conditionOf, clock, log } = this.#options
     const cluster = directory.byId(id)
-    const client = clientOf()
-    if (cluster?.authentication === undefined || ownership?.owns(id) === false) return
+    const client = this.#options.client()
+    if (cluster === undefined || subjectOf(cluster) === undefined || ownership?.owns(id) === false) return
     const { name, uid } = cluster
     try {
       if (client === undefined) throw new Error('the API with the LogicalClusters is not followed yet')
       const { signal } = this.#life
       const object = await client.tryGet<LogicalClusterObject>(logicalClusters, { name }, { signal })
       if (object?.metadata.uid !== uid) return
-      const update = { ...conditionOf(stateOf(cluster)), observedGeneration: object.metadata.generation ?? 0 }
-      const before = findCondition(object, update.type)
-      const [condition] = setCondition(before && [before], update, timestamp(clock.now()))
-      if (condition === before) return
+      const condition = conditionOf(cluster)
+      const before = findCondition(object, type)
+      const update = condition && { ...condition, observedGeneration: object.metadata.generation ?? 0 }
+      const [after] = update === undefined ? [] : setCondition(before && [before], update, timestamp(clock.now()))
+      if (after === before) return
       const { apiVersion, kind } = object
       // The uid is a precondition: a LogicalCluster of the same name may have taken its place.
-      const body = { apiVersion, kind, metadata: { name, uid }, status: { conditions: [condition] } }
+      const body = {
+        apiVersion,
+        kind,
+        metadata: { name, uid },
+        status: { conditions: after === undefined ? [] : [after] },
+      }
       const options = { subresource: 'status', fieldManager, force: true, signal }
       await client.patch(logicalClusters, { name }, 'apply', body, options)
     } catch (error) {
       if (this.#life.signal.aborted || isStatusError(error, 'NotFound') || isStatusError(error, 'Conflict')) return
-      log.warn('condition AuthenticationValid was not written', { cluster: name, error })
+      log.warn('a condition was not written', { cluster: name, condition: type, error })
       const resting = this.#resting.get(id)
       if (resting !== undefined) resting.isDue = true
     }
   }
-}
-
-/** The condition that says it. Pure. */
-export function conditionOf({ causes, unreadable }: IssuersState): ConditionUpdate {
-  const type = 'AuthenticationValid'
-  if (causes.length > 0) {
-    const message = `no issuer of spec.authentication counts: ${causes.map(causeText).join('; ')}`
-    return { type, status: 'False', reason: 'IssuersInvalid', message: message.slice(0, maxMessage) }
-  }
-  if (unreadable.length > 0) {
-    const message = unreadable.map(unreadableText).join('; ')
-    return { type, status: 'False', reason: 'KeysUnreadable', message: message.slice(0, maxMessage) }
-  }
-  return { type, status: 'True', reason: 'Valid', message: 'tokens of the issuers count' }
-}
-
-function unreadableText({ url, problem, countUntil }: IssuersState['unreadable'][number]): string {
-  const known =
-    countUntil === undefined
-      ? 'no key is known, so its tokens are refused'
-      : `the keys that are known count until ${timestamp(countUntil)}`
-  return `the keys of "${url}" cannot be read: ${problem}; ${known}`
 }

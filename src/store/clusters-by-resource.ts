@@ -2,12 +2,12 @@
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { ObjectKey } from '#store/store.ts'
 
-export class Resources {
+export class ClustersByResource {
   readonly #counts = new Map<string, Map<ClusterId, number>>()
 
-  add({ resource, cluster }: ObjectKey): void {
+  add({ resource, cluster }: Pick<ObjectKey, 'resource' | 'cluster'>, count = 1): void {
     const counts = this.#counts.get(resource) ?? new Map<ClusterId, number>()
-    this.#counts.set(resource, counts.set(cluster, (counts.get(cluster) ?? 0) + 1))
+    this.#counts.set(resource, counts.set(cluster, (counts.get(cluster) ?? 0) + count))
   }
 
   remove({ resource, cluster }: ObjectKey): void {

@@ -1,4 +1,4 @@
-// What the chart makes of the values of an etcd with the logical clusters.
+// What the chart makes of the values of an etcd or a PostgreSQL with the logical clusters.
 import { expect } from 'chai'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
@@ -11,7 +11,7 @@ interface PodSpec {
 }
 type Rendered = KubeObject & { readonly spec?: { readonly template?: { readonly spec: PodSpec } } }
 
-describe('an etcd with the chart', function () {
+describe('a server for the logical clusters with the chart', function () {
   this.timeout(60_000)
 
   const template = async (set: readonly string[], expectCode: number | 'any' = 0) => {
@@ -55,6 +55,28 @@ describe('an etcd with the chart', function () {
       await apiserver([servers, 'storage.etcd.secretName=ca', 'storage.etcd.clientCertificate=false']),
     )
     expect(plain).to.include(`--etcd-cafile=${dir}/ca.crt`).and.not.include(`--etcd-certfile=${dir}/tls.crt`)
+  })
+
+  it('may be a PostgreSQL, reached with the password and certificates of a Secret, by flags that kcp has', async () => {
+    const set = ['servers={a:5432,b}', 'secretName=db', 'ca=true', 'clientCertificate=true']
+    const pod = await apiserver(set.map((one) => `storage.postgres.${one}`))
+    const dir = '/etc/kcp/postgres'
+    const args = (pod.containers[0]?.args ?? []).filter((arg) => /^--(store|postgres-)/.test(arg))
+    expect(args).to.deep.equal([
+      ...['--store=postgres', '--postgres-servers=a:5432,b', '--postgres-database=kcp', '--postgres-schema=kcp'],
+      ...['--postgres-user=kcp', '--postgres-history=300', `--postgres-password-file=${dir}/password`],
+      ...[`--postgres-cafile=${dir}/ca.crt`, `--postgres-certfile=${dir}/tls.crt`, `--postgres-keyfile=${dir}/tls.key`],
+    ])
+    expect(pod.containers[0]?.volumeMounts).to.deep.include({ name: 'postgres', mountPath: dir, readOnly: true })
+    expect(pod.volumes.find(({ name }) => name === 'postgres')).to.have.nested.property('secret.secretName', 'db')
+    const { stdout } = await runKcp(['apiserver', '--help'])
+    for (const arg of args) expect(stdout).to.contain(arg.slice(0, arg.indexOf('=')))
+    const refusal = async (more: string): Promise<string> =>
+      (await template(['storage.postgres.servers={a:5432}', more], 'any')).stderr
+    expect(await refusal('storage.mode=embedded')).to.contain('storage.postgres needs storage.mode host')
+    expect(await refusal(servers)).to.contain('cannot both have servers')
+    expect(await refusal('storage.postgres.ca=true')).to.contain('need storage.postgres.secretName')
+    expect(await refusal('storage.postgres.user=')).to.match(/minLength/)
   })
 
   it('is refused with an embedded store, and a user without a password', async () => {

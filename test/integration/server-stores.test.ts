@@ -1,21 +1,89 @@
-// `kcp start --store etcd`: what its user sees, and whose data it refuses.
+// `kcp start --store etcd` and `--store postgres`: what their users see, and whose data they refuse.
 import { expect } from 'chai'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
-  ensurePrograms,
   freePort,
   kubectl,
-  runCommand,
   runKcp,
   startCluster,
   startEtcd,
   startKcp,
+  startStoreServer,
   waitFor,
   type Etcd,
+  type StoreServer,
 } from '#test/support/index.ts'
 import { startInstance, type KcpInstance } from './kcp-instance.ts'
+
+for (const name of ['etcd', 'postgres'] as const)
+  describe(`logical clusters in a server (${name})`, function () {
+    this.timeout(120_000)
+    const stack = new AsyncDisposableStack()
+    let server: StoreServer
+    let kcp: KcpInstance
+    let dir = ''
+    before(async () => {
+      dir = mkdtempSync(join(tmpdir(), 'kcp-server-store-'))
+      stack.defer(() => rmSync(dir, { recursive: true, force: true }))
+      server = stack.use(await startStoreServer(name))
+      kcp = stack.use(await startInstance(server.flags))
+    })
+    after(() => stack.disposeAsync())
+
+    it('are there after a restart, with Secrets that the server does not show', async () => {
+      const acme = await kcp.tenant('acme')
+      await acme.kubectl(['create', 'secret', 'generic', 'hidden', '--from-literal=word=sesame'])
+      await acme.kubectl(['create', 'configmap', 'shown', '--from-literal=word=plain'])
+      await kcp.process.kill()
+      await kcp.process.start()
+      const { stdout } = await acme.kubectl(['get', 'secret', 'hidden', '-o', 'jsonpath={.data.word}'])
+      expect(Buffer.from(stdout, 'base64').toString()).to.equal('sesame')
+      const raw = await server.raw()
+      expect(raw)
+        .to.contain('plain')
+        .and.not.contain('sesame')
+        .and.not.contain(Buffer.from('sesame').toString('base64'))
+    })
+
+    it('are read from memory while the server is away, and writes say so until it is back', async () => {
+      const acme = await kcp.tenant('away')
+      const maps = `${acme.base}/api/v1/namespaces/default/configmaps`
+      expect((await acme.http.request('POST', maps, { body: { metadata: { name: 'known' } } })).status).to.equal(201)
+      await server.kill()
+      expect((await acme.http.request('GET', `${maps}/known`)).status).to.equal(200)
+      const refused = await acme.http.request('POST', maps, { body: { metadata: { name: 'late' } } })
+      expect(refused.status, refused.text).to.equal(503)
+      expect(refused.text.toLowerCase()).to.contain(name)
+      await server.start()
+      const written = async (): Promise<boolean> =>
+        (await acme.http.request('POST', maps, { body: { metadata: { generateName: 'after-' } } })).status === 201
+      await waitFor(written, { what: 'writes to go on', deadlineMs: 30_000 })
+      const { items } = (await acme.http.request('GET', maps)).json() as { items: { metadata: { name: string } }[] }
+      expect(items.map(({ metadata }) => metadata.name))
+        .to.include('known')
+        .and.not.include('late')
+    })
+
+    it('are refused to another installation, and its directory to an embedded store', async () => {
+      expect(await refusal(join(dir, 'other'), server.flags)).to.match(
+        /holds the data of the installation [0-9a-f]{16}/,
+      )
+      expect(await refusal(kcp.rootDir, [])).to.match(/kcp\.db/)
+    })
+  })
+
+/** What `kcp start` says when it refuses to start. */
+async function refusal(rootDir: string, args: readonly string[]): Promise<string> {
+  const port = String(await freePort())
+  const run = await runKcp(['start', '--root-dir', rootDir, '--port', port, ...args], {
+    expectCode: 'any',
+    timeoutMs: 30_000,
+  })
+  expect(run.code).to.be.oneOf([1, 2])
+  return run.stderr
+}
 
 describe('logical clusters in an etcd', function () {
   this.timeout(120_000)
@@ -31,53 +99,6 @@ describe('logical clusters in an etcd', function () {
     kcp = stack.use(await startInstance(inEtcd()))
   })
   after(() => stack.disposeAsync())
-  const refusal = async (rootDir: string, args: readonly string[]): Promise<string> => {
-    const port = String(await freePort())
-    const run = await runKcp(['start', '--root-dir', rootDir, '--port', port, ...args], {
-      expectCode: 'any',
-      timeoutMs: 30_000,
-    })
-    expect(run.code).to.be.oneOf([1, 2])
-    return run.stderr
-  }
-
-  it('are there after a restart, with Secrets that etcd does not show', async () => {
-    const acme = await kcp.tenant('acme')
-    await acme.kubectl(['create', 'secret', 'generic', 'hidden', '--from-literal=word=sesame'])
-    await acme.kubectl(['create', 'configmap', 'shown', '--from-literal=word=plain'])
-    await kcp.process.kill()
-    await kcp.process.start()
-    const { stdout } = await acme.kubectl(['get', 'secret', 'hidden', '-o', 'jsonpath={.data.word}'])
-    expect(Buffer.from(stdout, 'base64').toString()).to.equal('sesame')
-    const { etcdctl } = await ensurePrograms(['etcdctl'], {})
-    const raw = (await runCommand(etcdctl, [`--endpoints=${etcd.urls[0]}`, 'get', '--prefix', '/kcp/'])).stdout
-    expect(raw).to.contain('plain').and.not.contain('sesame').and.not.contain(Buffer.from('sesame').toString('base64'))
-  })
-
-  it('are read from memory while etcd is away, and writes say so until it is back', async () => {
-    const acme = await kcp.tenant('away')
-    const maps = `${acme.base}/api/v1/namespaces/default/configmaps`
-    expect((await acme.http.request('POST', maps, { body: { metadata: { name: 'known' } } })).status).to.equal(201)
-    const [member] = etcd.members
-    await member?.kill()
-    expect((await acme.http.request('GET', `${maps}/known`)).status).to.equal(200)
-    const refused = await acme.http.request('POST', maps, { body: { metadata: { name: 'late' } } })
-    expect(refused.status, refused.text).to.equal(503)
-    expect(refused.text).to.contain('etcd')
-    await member?.start()
-    const written = async (): Promise<boolean> =>
-      (await acme.http.request('POST', maps, { body: { metadata: { generateName: 'after-' } } })).status === 201
-    await waitFor(written, { what: 'writes to go on', deadlineMs: 30_000 })
-    const { items } = (await acme.http.request('GET', maps)).json() as { items: { metadata: { name: string } }[] }
-    expect(items.map(({ metadata }) => metadata.name))
-      .to.include('known')
-      .and.not.include('late')
-  })
-
-  it('are refused to another installation, and the directory of one in etcd to an embedded store', async () => {
-    expect(await refusal(join(dir, 'other'), inEtcd())).to.match(/holds the data of the installation [0-9a-f]{16}/)
-    expect(await refusal(kcp.rootDir, [])).to.match(/kcp\.db/)
-  })
 
   it('come from another installation with revisions above those that they had, or without passing requests on', async () => {
     await using source = await startInstance()
@@ -115,6 +136,16 @@ describe('logical clusters in an etcd', function () {
   it('need flags that fit together, and files that can be read', async () => {
     const rootDir = join(dir, 'fresh')
     expect(await refusal(rootDir, ['--store', 'etcd'])).to.match(/needs --etcd-servers/)
+    expect(await refusal(rootDir, ['--store', 'postgres'])).to.match(/needs --postgres-servers/)
+    const inPostgres = ['--store', 'postgres', '--postgres-servers', 'db:5432']
+    expect(await refusal(kcp.rootDir, inPostgres)).to.match(/are in etcd: save them with kcp backup/)
+    expect(await refusal(rootDir, inPostgres.slice(2))).to.match(/only used with --store postgres/)
+    for (const more of ['--postgres-certfile=a', '--postgres-tls=off --postgres-cafile=a', '--postgres-history=0'])
+      expect(await refusal(rootDir, [...inPostgres, ...more.split(' ')])).to.match(
+        /used together|only used with|1 or more/,
+      )
+    for (const wrong of ['a/b', 'kcp:secret@db', 'db:x', ''])
+      expect(await refusal(rootDir, [...inPostgres.slice(0, 3), wrong])).to.match(/--postgres-servers/)
     expect(await refusal(rootDir, ['--etcd-servers', etcd.urls.join()])).to.match(/only used with --store etcd/)
     expect(await refusal(rootDir, inEtcd('--etcd-certfile', 'a'))).to.match(/used together/)
     expect(await refusal(rootDir, inEtcd('--etcd-cafile', join(dir, 'none')))).to.match(/cannot read .*none/)
@@ -148,7 +179,7 @@ describe('logical clusters in an etcd', function () {
     for (const name of ['reseal', 'drop']) {
       const { code, stderr } = await step(name)
       expect([code, stderr], name).to.satisfy(
-        ([status, text]: [number, string]) => status === 1 && /are in an etcd.*former keys are kept/.test(text),
+        ([status, text]: [number, string]) => status === 1 && /are in etcd.*former keys are kept/.test(text),
       )
     }
     expect(await keys()).to.deep.equal(before)

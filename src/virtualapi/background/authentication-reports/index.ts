@@ -1,1 +1,0 @@
-export * from './authentication-reports.ts'

@@ -1,0 +1,3 @@
+export * from './audit-delivered.ts'
+export * from './authentication-valid.ts'
+export * from './condition-reports.ts'
