@@ -120,6 +120,34 @@ const lines: readonly Line[] = [
       `${of(numbers, 'MiB of kcp, all asleep')} (${of(numbers, 'MiB of kcp, all awake')}) MiB, ${of(numbers, 'CPU ms of kcp a second, all asleep')} ms, ${of(numbers, 'pods in the member, all asleep')}; ${of(numbers, 'waking: answer to the first write p50 ms')} and ${of(numbers, 'waking: answer to the first write p99 ms')} ms; ${of(numbers, 'waking: first write to Available p50 ms')} ms`,
   },
   {
+    row: 'snapshots',
+    what: 'a logical cluster with 10,000 objects under 200 writes/s: save, copy, restore; longest wait of a neighbour, and without them; 1,000 copies of one with 500 objects, each and in all',
+    show: (numbers) =>
+      `${['save', 'copy', 'restore'].map((name) => of(numbers, `${name}: seconds`)).join(', ')} s; ${Math.max(...['save', 'copy', 'restore'].map((name) => of(numbers, `${name}: neighbour longest ms`)))} against ${of(numbers, 'nothing: neighbour longest ms')} ms; ${of(numbers, 'copies: p50 ms, one after the other')} ms, ${of(numbers, 'copies: seconds for all')} s`,
+    goal: '50 ms',
+    met: (numbers) => ['save', 'copy', 'restore'].every((name) => of(numbers, `${name}: neighbour longest ms`) <= 50),
+  },
+  {
+    row: 'volumes',
+    what: '10 GiB in 10 files by movers against rsync -aAHSX: first copy, 1 % changed, final round against rsync --checksum; the final round of 100,000 small files',
+    show: (numbers) =>
+      [
+        ['large: first copy', 'rsync'],
+        ['large: 1 % changed', 'rsync'],
+        ['large: final', 'rsync --checksum'],
+        ['small: final', 'rsync --checksum'],
+      ]
+        .map(([part, other]) => of(numbers, `${part}, mover seconds`) / of(numbers, `${part}, ${other} seconds`))
+        .map((times) => `${times.toFixed(2)}x`)
+        .join(', '),
+    goal: '1.5x, 1.5x, 2x, 2x',
+    met: (numbers) =>
+      of(numbers, 'large: first copy, mover seconds') <= 1.5 * of(numbers, 'large: first copy, rsync seconds') &&
+      of(numbers, 'large: 1 % changed, mover seconds') <= 1.5 * of(numbers, 'large: 1 % changed, rsync seconds') &&
+      of(numbers, 'large: final, mover seconds') <= 2 * of(numbers, 'large: final, rsync --checksum seconds') &&
+      of(numbers, 'small: final, mover seconds') <= 2 * of(numbers, 'small: final, rsync --checksum seconds'),
+  },
+  {
     row: 'exports',
     what: '10,000 consumers of an export: bound to served, p50 / p99; live heap of a binding beyond an object of its size; list of 100,000 objects through the view against all logical clusters; write to event through the view against that, p99',
     show: (numbers) =>
