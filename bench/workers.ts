@@ -16,8 +16,8 @@ const clientsOfEach = 8
 const rounds = 5
 const secondsPerRound = 3
 const settleMs = 12_000
-/** In this time, connections are led to the workers that answer. */
-const warmUpSeconds = 2
+/** In this time, connections are led to the workers that answer, and each worker compiles what it runs often. */
+const warmUpSeconds = 8
 
 let created = 0
 const works: readonly { readonly name: string; readonly next: () => LoadRequest }[] = [

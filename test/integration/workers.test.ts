@@ -3,10 +3,11 @@
 import { expect } from 'chai'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2'
 import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { bucketCount } from '#store/ownership/index.ts'
@@ -23,9 +24,10 @@ describe('kcp apiserver with two workers', function () {
   let server: RunningReplica
   let identity: { readonly ca: Buffer; readonly cert: Buffer; readonly key: Buffer }
   let kubeconfig: string
+  const logs = mkdtempSync(join(tmpdir(), 'kcp-worker-logs-'))
 
   before(async () => {
-    set = await startReplicas(1, { apiserverArgs: ['--workers', '2'] })
+    set = await startReplicas(1, { apiserverArgs: ['--workers', '2', '--audit-log-path', join(logs, 'audit.log')] })
     await set.create('acme')
     const [first] = set.replicas
     if (first === undefined) throw new Error('no server')
@@ -34,7 +36,10 @@ describe('kcp apiserver with two workers', function () {
     identity = identityOf(kubeconfig)
     await allOwned()
   })
-  after(() => set[Symbol.asyncDispose]())
+  after(async () => {
+    await set[Symbol.asyncDispose]()
+    rmSync(logs, { recursive: true, force: true })
+  })
 
   /** Resolves when two workers own all buckets. */
   async function allOwned(): Promise<void> {
@@ -71,6 +76,25 @@ describe('kcp apiserver with two workers', function () {
       const { json } = await client.request('GET', collection)
       expect((json()['items'] as unknown[]).length, 'each connection sees all writes').to.equal(n + 2)
     }
+  })
+
+  it('log each request once, in the file of the worker that answers it', async () => {
+    const posted = async (): Promise<number> => {
+      const files = ['audit.log', 'audit.worker-2.log'].map((name) => readFileSync(join(logs, name), 'utf8'))
+      return files.map((text) => text.split('"verb":"create"').length - 1).reduce((a, b) => a + b)
+    }
+    const before = await posted()
+    for (let n = 0; n < 10; n++) {
+      await using client = openRawClient({ kubeconfig, host: server.address })
+      await client.request('POST', `${collection}?dryRun=All`, { body: { metadata: { name: `logged-${n}` } } })
+    }
+    await waitFor(async () => (await posted()) >= before + 10, { what: 'the requests to be logged', deadlineMs })
+    const text = readdirSync(logs)
+      .map((name) => readFileSync(join(logs, name), 'utf8'))
+      .join('')
+    expect(text.match(/"stage":"ResponseComplete"[^\n]*configmaps\?dryRun=All[^\n]*"verb":"create"/g)).to.have.length(
+      10,
+    )
   })
 
   it('show the metrics of both in one scrape', async () => {
@@ -186,12 +210,12 @@ describe('kcp apiserver with two workers', function () {
       .and.not.contain('--workers')
   })
 
-  it('refuse a port that is in use, and an audit log that both would write', async () => {
+  it('refuse a port that is in use, and a stream that both would write to', async () => {
     const flags = ['apiserver', '--kubeconfig', set.host.kubeconfig, '--workers', '2', '--bind-address', server.address]
     const inUse = await runKcp([...flags, '--port', String(server.port)], { expectCode: 1 })
     expect(inUse.stderr).to.contain(`cannot listen on ${server.address}:${server.port}`)
-    const audited = await runKcp([...flags, '--audit-log-path', '/tmp/a.log'], { expectCode: 2 })
-    expect(audited.stderr).to.contain('--audit-log-path is for one worker')
+    const audited = await runKcp([...flags, '--audit-log-path', '-'], { expectCode: 2 })
+    expect(audited.stderr).to.contain('--audit-log-path - is for one worker')
   })
 
   it('end when their supervisor is killed, and hand over when it is stopped', async () => {

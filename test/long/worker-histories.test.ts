@@ -4,6 +4,7 @@ import { expect } from 'chai'
 import { setTimeout as delay } from 'node:timers/promises'
 import { recordedRound, settled } from '#test/faults/recorded-round.ts'
 import { startReplicas, workersOf, type ReplicaSet, type RunningReplica } from '#test/integration/replicas.ts'
+import { openRawClient } from '#test/integration/raw-client.ts'
 import { startEtcd, waitFor } from '#test/support/index.ts'
 
 const clusters = ['c0', 'c1', 'c2', 'c3']
@@ -65,5 +66,24 @@ for (const store of ['host', 'etcd'] as const)
         expect(seen.violations, what).to.deep.equal([])
       }
       console.log(`      ${rounds} rounds, ${acknowledged} writes acknowledged`)
+    })
+
+    it('are whole again after a worker stopped reacting: it is not ready, then killed and started again', async () => {
+      await whole()
+      const before = workersOf(server)
+      const pid = await set.ownerPidOf('c0')
+      process.kill(pid, 'SIGSTOP')
+      const isUnready = async (): Promise<boolean> => {
+        // Without credentials: a tenant is not told why.
+        await using client = openRawClient({ port: server.port, host: server.address })
+        // A connection to the stopped worker is not answered.
+        const { status, text } = await client.request('GET', '/readyz', { signal: AbortSignal.timeout(1500) })
+        return status === 500 && text.includes('does not react')
+      }
+      await waitFor(isUnready, { what: 'the server to be unready', deadlineMs: 25_000 })
+      await waitFor(() => !workersOf(server).includes(pid), { what: 'it to be killed', deadlineMs: 60_000 })
+      await whole()
+      expect(server.process.log()).to.contain('a worker does not react and is killed')
+      expect(workersOf(server).filter((one) => before.includes(one))).to.have.length(workers - 1)
     })
   })

@@ -222,6 +222,9 @@ topologySpreadConstraints:
 {{- if gt (len $places) 1 -}}
 {{- fail "audit.log: give one of stdout and volume" -}}
 {{- end -}}
+{{- if and .log.stdout (gt (int $.Values.apiserver.workers) 1) -}}
+{{- fail "audit.log.stdout needs apiserver.workers 1: use a volume or a webhook" -}}
+{{- end -}}
 {{- if and .policy .policyConfigMapName -}}
 {{- fail "audit: give one of policy and policyConfigMapName" -}}
 {{- end -}}

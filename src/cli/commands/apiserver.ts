@@ -51,9 +51,9 @@ export async function run(flags: Flags): Promise<void> {
 
 /** Runs one of several workers if a supervisor has started this process; else supervises them. */
 async function runWorkers(flags: Flags): Promise<void> {
-  // Several processes cannot rename one file, nor write long lines to one stream without mixing them.
-  if (auditOf(flags).audit?.file !== undefined)
-    throw new UsageError('--audit-log-path is for one worker: use --audit-webhook-config-file, or --workers 1')
+  // Long lines of several processes would be mixed in one stream.
+  if (auditOf(flags).audit?.file?.path === '-')
+    throw new UsageError('--audit-log-path - is for one worker: name a file, of which each worker has its own')
   // Loaded late: one worker pays nothing.
   const { freePort, supervise, tryWorker } = await import('#cli/workers/index.ts')
   const worker = tryWorker()
@@ -91,7 +91,7 @@ async function serve(flags: Flags, signal: AbortSignal, worker?: Worker): Promis
     peerAddress: flags.peerAddress ?? (isUnspecified(bindAddress) ? ownAddress() : bindAddress),
     register,
     ...(flags.metricsClientSecret !== undefined && { metricsClientSecret: flags.metricsClientSecret }),
-    ...auditOf(flags),
+    ...auditOf(flags, worker?.index),
     ...serverStoreOf(flags),
     ...signInOf(flags),
     ...consoleOf(flags),

@@ -3,6 +3,7 @@ import { InvalidArgumentError, Option, type Command } from 'commander'
 import { randomUUID } from 'node:crypto'
 import { isIP } from 'node:net'
 import { availableParallelism, hostname } from 'node:os'
+import { join, parse } from 'node:path'
 import { tryQuantity } from '#apimachinery/quantity/index.ts'
 import type { AuditLogOptions } from '#cli/roles/audit-log.ts'
 import type { ConsoleSettings } from '#cli/roles/console.ts'
@@ -181,16 +182,23 @@ function durationOption(flags: string, description: string, byDefault: string): 
 }
 
 /** The options of the audit log; none without a place for its events. */
-export function auditOf(flags: AuditFlags): { audit?: AuditLogOptions } {
+export function auditOf(flags: AuditFlags, worker = 1): { audit?: AuditLogOptions } {
   const { auditPolicyFile: policyFile, auditLogPath, auditLog = auditLogPath, auditWebhookConfigFile } = flags
   if (auditLog === undefined && auditWebhookConfigFile === undefined) return {}
   return {
     audit: {
       ...(policyFile !== undefined && { policyFile }),
-      ...(auditLog !== undefined && { file: auditFileOf(auditLog, flags) }),
+      ...(auditLog !== undefined && { file: auditFileOf(auditPathOf(auditLog, worker), flags) }),
       ...(auditWebhookConfigFile !== undefined && { webhook: auditWebhookOf(auditWebhookConfigFile, flags) }),
     },
   }
+}
+
+/** The file of a worker: `audit.log`, `audit.worker-2.log`. Several processes cannot rename one file. */
+function auditPathOf(path: string, worker: number): string {
+  if (worker === 1) return path
+  const { dir, name, ext } = parse(path)
+  return join(dir, `${name}.worker-${worker}${ext}`)
 }
 
 function auditFileOf(path: string, flags: AuditFlags): NonNullable<AuditLogOptions['file']> {

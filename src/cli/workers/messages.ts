@@ -26,5 +26,8 @@ export type ToSupervisor =
 /** Time between two signs of life of a worker, milliseconds. */
 export const aliveMs = 1000
 
+/** Begins the name of the directory of the sockets. */
+export const socketsPrefix = 'kcp-workers-'
+
 /** The variables by which a supervisor tells a worker its place. */
 export const variables = { index: 'KCP_WORKER', sockets: 'KCP_WORKER_SOCKETS' } as const

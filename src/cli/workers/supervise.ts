@@ -8,7 +8,7 @@ import { getHeapStatistics } from 'node:v8'
 import { aborted } from '#cli/process/process-signal.ts'
 import { ExitCode } from '#cli/process/exit-error.ts'
 import { containerMemory, processesVariable, type Logger, type MetricsSnapshot } from '#telemetry/index.ts'
-import { aliveMs, variables, type ToSupervisor, type ToWorker } from './messages.ts'
+import { aliveMs, socketsPrefix, variables, type ToSupervisor, type ToWorker } from './messages.ts'
 
 export interface Supervision {
   /** Number of workers; at least 2. */
@@ -35,7 +35,7 @@ const answerMs = 1000
  */
 export async function supervise(supervision: Supervision): Promise<void> {
   // The system makes this directory with mode 0700: whoever reaches a socket in it is believed.
-  const sockets = await mkdtemp(join(tmpdir(), 'kcp-workers-'))
+  const sockets = await mkdtemp(join(tmpdir(), socketsPrefix))
   const workers = new Supervisor(supervision, sockets)
   try {
     await workers.run()

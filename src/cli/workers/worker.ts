@@ -1,8 +1,9 @@
 // One of the workers of a server, as its supervisor started it.
 import { rmSync } from 'node:fs'
+import { basename } from 'node:path'
 import type { Siblings } from '#cli/roles/replica.ts'
 import { scrapeOfAll, type Metrics, type MetricsSnapshot } from '#telemetry/index.ts'
-import { aliveMs, variables, type ToSupervisor, type ToWorker } from './messages.ts'
+import { aliveMs, socketsPrefix, variables, type ToSupervisor, type ToWorker } from './messages.ts'
 
 /** A scrape shows the workers that answer in this time, milliseconds. */
 const answerMs = 2000
@@ -39,7 +40,7 @@ export class Worker {
     process.on('message', (message: ToWorker) => this.#receive(message))
     // The supervisor was killed: nobody would end this process.
     process.once('disconnect', () => {
-      rmSync(sockets, { recursive: true, force: true })
+      if (basename(sockets).startsWith(socketsPrefix)) rmSync(sockets, { recursive: true, force: true })
       process.exit(1)
     })
     // A terminal sends its signals to all processes, and the supervisor passes them on: the second one means nothing.

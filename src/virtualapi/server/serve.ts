@@ -100,7 +100,9 @@ export async function serve(request: RawRequest, response: RawResponse, serving:
         trace?.answered(status)
       }
       const peers = required(dependencies.peers)
-      if (serving.misplaced !== undefined && peers.isLocal(to)) serving.misplaced.hopped(request, response)
+      const isLocal = peers.isLocal(to)
+      dependencies.metrics.forwarded.inc({ to: isLocal ? 'worker' : 'replica' })
+      if (isLocal) serving.misplaced?.hopped(request, response)
       await forward({ request, response, client, to, stopping, answered }, peers)
       // The client went away before the other process answered.
       trace?.answered(clientClosedRequest)

@@ -1,12 +1,14 @@
 // Metrics of the server. No label names a logical cluster, to bound the number of series.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import type { Histogram, Metrics } from '#telemetry/index.ts'
+import type { Counter, Histogram, Metrics } from '#telemetry/index.ts'
 import { storageUsed } from '#store/index.ts'
 import type { WatchCache } from '#store/watch-cache/index.ts'
 import type { WatchClock } from '#virtualapi/endpoints/call/watch-clock.ts'
 
 export interface ServerMetrics {
   readonly requestSeconds: Histogram
+  /** Requests that another process answers. */
+  readonly forwarded: Counter
   scrape(): ReturnType<Metrics['scrape']>
 }
 
@@ -55,6 +57,11 @@ export function serverMetrics(
       name: 'kcp_request_duration_seconds',
       help: 'Time from a request read to its answer ready; watches and streams apart',
       labels: ['verb', 'code'],
+    }),
+    forwarded: metrics.counter({
+      name: 'kcp_forwarded_requests_total',
+      help: 'Requests that another process answers: a worker of the same server, or a replica',
+      labels: ['to'],
     }),
     scrape: () => metrics.scrape(),
   }
