@@ -333,5 +333,15 @@ describe('a move of a volume', function () {
         .with.property('reason', 'Starting')
       expect(await moving()).to.include.members(both('second'))
     })
+    it('keeps its movers, however long it is until its next round, if nobody waits for the place', async () => {
+      const second = moves.get('second')!
+      const completionTime = new Date().toISOString()
+      second.status = { ...second.status, lastRound: { ...lastRound, seconds: 1000, completionTime } }
+      expect(refreshes.areWanted).to.equal(false)
+      expect(await look('second'))
+        .to.be.instanceOf(Obstacle)
+        .with.property('reason', 'Starting')
+      expect(await moving()).to.include.members(both('second'))
+    })
   })
 })

@@ -182,7 +182,8 @@ async function copy(
   const isStopped = !isPlaced && isAwaited
   const refreshAt = refreshAtMs(seen.status, move.spec, isAwaited)
   if (isDue && !isStopped && state.round === undefined && seen.status.phase !== 'Finishing') {
-    const wait = refreshWait({ ...candidateOf(move, state), sinceMs: refreshAt }, refreshes, state)
+    const candidate = { ...candidateOf(move, state), sinceMs: refreshAt }
+    const wait = refreshWait(candidate, refreshes, { ...state, isAwaited })
     if (wait !== undefined) {
       if (wait === 'rests') refreshes.giveBack(name, move.spec.logicalCluster)
       delete state.wellAt
@@ -230,17 +231,25 @@ function refreshAtMs(
   return completionTime === undefined ? 0 : Date.parse(completionTime) + pauseSeconds * 1000
 }
 
-/** For how long before their next round movers stay, if nobody needs their place: they take seconds to start. */
+/**
+ * For how long before their next round movers stay, if nobody needs their place: they take seconds to start. Those of a
+ * volume for which a workload waits stay until then, because the application may stop at any time.
+ */
 const warmMs = 60_000
 
 /**
  * Why the movers of a volume that is copied do not run: its next round is not due, or there is no place for it.
  * Undefined: they may run.
  */
-function refreshWait(move: Candidate, refreshes: Places, { lentAt = 0 }: MoveState): 'rests' | PlaceWait | undefined {
+function refreshWait(
+  move: Candidate,
+  refreshes: Places,
+  { lentAt = 0, isAwaited }: Pick<MoveState, 'lentAt'> & Pick<Readiness, 'isAwaited'>,
+): 'rests' | PlaceWait | undefined {
   const leftMs = move.sinceMs - systemClock.now()
   if (leftMs <= 0) return refreshes.take({ ...move, sinceMs: Math.max(move.sinceMs, lentAt) })
-  return leftMs <= warmMs && !refreshes.areWanted && refreshes.tryTake(move) ? undefined : 'rests'
+  const isNeeded = isAwaited || leftMs <= warmMs
+  return isNeeded && !refreshes.areWanted && refreshes.tryTake(move) ? undefined : 'rests'
 }
 
 /** How late the round of a copied volume may be before its users are told, milliseconds. */
