@@ -382,6 +382,7 @@ export const text = {
     none: 'There is no snapshot in a store. kcp snapshot create NAME --store STORE makes one.',
     forAdmins:
       'Stores and schedules of snapshots are for admins of the installation. As admin of your logical cluster, you may save it to a file:',
+    inHost: 'Stores, schedules and snapshots are objects of the host here: use kubectl there, and kcp snapshot.',
     more: (count: number): string => `${plural(count, 'older snapshot')}.`,
     name: 'Name',
     cluster: 'Logical cluster',

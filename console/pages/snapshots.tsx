@@ -11,6 +11,7 @@ import type {
 } from '#crds/index.ts'
 import type { Condition } from '#apimachinery/meta/index.ts'
 import type { FollowState } from '#console/kube/follow.ts'
+import { clusterPath } from '#console/kube/paths.ts'
 import { messageOf, request } from '#console/kube/request.ts'
 import { bytesText } from '#console/model/bytes.ts'
 import { conditionTone, type Tone } from '#console/model/tone.ts'
@@ -28,12 +29,12 @@ const maxShown = 300
 
 export function SnapshotsPage(): JSX.Element {
   const home = session.value?.home
-  if (home !== undefined) return <Snapshots home={home} />
+  if (home?.startsWith(clusterPath('')) === true) return <Snapshots home={home} />
   const own = onlyCluster()
   return (
     <section class="page">
       <h1>{t.title}</h1>
-      <Notice kind="info">{t.forAdmins}</Notice>
+      <Notice kind="info">{home === undefined ? t.forAdmins : t.inHost}</Notice>
       {own === '' ? null : <Command>{`kubectl get --raw /snapshot > ${own}.kcp.tar.zst`}</Command>}
     </section>
   )

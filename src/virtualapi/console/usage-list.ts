@@ -1,5 +1,5 @@
 // The rows of usage of the last day, by logical cluster. All sessions share what was read.
-import { forbidden } from '#apimachinery/status/index.ts'
+import { forbidden, serviceUnavailable } from '#apimachinery/status/index.ts'
 import type { Clock } from '#async/index.ts'
 import { hourMs, hourOf, logicalClusters, mergeUsageRows, type UsageHistory, type UsageRow } from '#crds/index.ts'
 import type { LogicalCluster } from '#virtualapi/request/logical-cluster.ts'
@@ -61,7 +61,8 @@ export class UsageList implements Disposable {
       return byId
     } catch (error) {
       this.#last = undefined
-      throw error
+      // The error of the host names what tenants need not know.
+      throw serviceUnavailable('the rows of usage cannot be read now', error)
     }
   }
 
