@@ -4,7 +4,7 @@ import { commandBlocks } from './command-blocks.ts'
 import { documentPaths, readDocument } from './documents.ts'
 
 /** A block more that is not run needs a reason that convinces a reviewer; lower this when one is run again. */
-const maxNotRun = 39
+const maxNotRun = 41
 
 describe('command blocks', () => {
   it('are found with the comments before them', () => {

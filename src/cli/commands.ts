@@ -48,6 +48,7 @@ import {
   withEgressFlags,
   withSignInFlags,
   withInstallation,
+  withRequired,
   withStorageFlags,
   withTracingFlags,
   withVolumeMoveFlags,
@@ -97,6 +98,7 @@ export function commands(): readonly Command[] {
       diagnoseCommand(),
       backupCommand(),
       restoreAllCommand(),
+      migrateStoreCommand(),
       versionCommand(),
       sealKeyCommand(),
       unregisterCommand(),
@@ -157,6 +159,21 @@ function startCommand(): Command {
   return withConsoleFlags(
     withTracingFlags(withEgressFlags(withStorageFlags(withAuditFlags(withSignInFlags(withVolumeMoveFlags(command)))))),
   ).action(loadedLate(() => import('./commands/start.ts')))
+}
+
+/** `kcp migrate-store`: a `kcp start` from its file into a server, or back. */
+function migrateStoreCommand(): Command {
+  const command = withRequired(
+    new Command('migrate-store').description(
+      'take the data of a kcp start, which must not run, from its file into an etcd or a PostgreSQL, or back',
+    ),
+    new Option('--root-dir <dir>', 'directory of kcp start'),
+  )
+    .option('--back', 'from the server into a file')
+    .addOption(logLevelOption('warn'))
+  return withStoreFlags(command, { own: 'sqlite', where: 'a file in --root-dir' }).action(
+    loadedLate(() => import('./commands/migrate-store.ts')),
+  )
 }
 
 function requireRootDir(start: Command): void {

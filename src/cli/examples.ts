@@ -16,6 +16,10 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'kcp member simulate paris',
   ],
   placement: ['kcp placement explain deployment/web -n shop -c acme'],
+  'migrate-store': [
+    'kcp migrate-store --root-dir /var/lib/kcp --store postgres --postgres-servers db.example.com:5432 --postgres-password-file password',
+    'kcp migrate-store --root-dir /var/lib/kcp --store etcd --etcd-servers https://10.0.0.1:2379 --back',
+  ],
   'seal-key': ['kcp seal-key add', 'kcp seal-key use', 'kcp seal-key reseal', 'kcp seal-key drop'],
   start: [
     'kcp start --demo                # see it: everything in a temporary directory',

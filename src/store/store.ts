@@ -98,6 +98,13 @@ export interface Waiting {
   readonly signal: AbortSignal
 }
 
+/** What a new store takes over from the store that it replaces. */
+export interface Succession {
+  readonly instanceId: string
+  /** The newest revision there: new ones are above, and of changes up to it nothing is known. */
+  readonly revision: Revision
+}
+
 /** Options of a create. */
 export interface Creating extends Waiting {
   /**

@@ -90,6 +90,7 @@ const table: Readonly<Record<string, Row>> = {
   transfer: { misused: [['acme'], /required option '--to <file>' not specified/], completes: clusters },
   backup: { misused: [[], /required option '-o, --output <folder>' not specified/] },
   restore: { isLocal: true, misused: [[], missing] },
+  'migrate-store': { isLocal: true, misused: [[], /required option '--root-dir <dir>' not specified/] },
   'snapshot list': { works: [], misused: [['-o', 'xml'], /Allowed choices are table, json, yaml/] },
   'snapshot verify': { misused: [[], missing] },
   'snapshot diff': {

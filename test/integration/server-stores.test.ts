@@ -130,7 +130,7 @@ describe('logical clusters in an etcd', function () {
   it('of an embedded store are not forgotten by a start with etcd', async () => {
     await using embedded = await startInstance()
     await embedded.process.stop()
-    expect(await refusal(embedded.rootDir, inEtcd('--etcd-prefix', '/other'))).to.match(/save it with kcp backup/)
+    expect(await refusal(embedded.rootDir, inEtcd('--etcd-prefix', '/other'))).to.match(/take it there with kcp migrate-store/)
   })
 
   it('need flags that fit together, and files that can be read', async () => {
@@ -138,7 +138,7 @@ describe('logical clusters in an etcd', function () {
     expect(await refusal(rootDir, ['--store', 'etcd'])).to.match(/needs --etcd-servers/)
     expect(await refusal(rootDir, ['--store', 'postgres'])).to.match(/needs --postgres-servers/)
     const inPostgres = ['--store', 'postgres', '--postgres-servers', 'db:5432']
-    expect(await refusal(kcp.rootDir, inPostgres)).to.match(/are in etcd: save them with kcp backup/)
+    expect(await refusal(kcp.rootDir, inPostgres)).to.match(/are in etcd: run kcp migrate-store --back first/)
     expect(await refusal(rootDir, inPostgres.slice(2))).to.match(/only used with --store postgres/)
     for (const more of ['--postgres-certfile=a', '--postgres-tls=off --postgres-cafile=a', '--postgres-history=0'])
       expect(await refusal(rootDir, [...inPostgres, ...more.split(' ')])).to.match(

@@ -412,25 +412,25 @@ async function isOurs(dir: string, entries: readonly string[]): Promise<boolean>
   if (!entries.includes('data')) return false
   const data = await readdir(join(dir, 'data'))
   return (
-    ['kcp.db', ...Object.values(marks)].some((name) => data.includes(name)) ||
+    ['kcp.db', ...Object.values(storeMarks)].some((name) => data.includes(name)) ||
     (data.length === 0 && entries.length === 1)
   )
 }
 
 /** Files in `data` of installations whose logical clusters are elsewhere. */
-const marks = { etcd: 'in-etcd', postgres: 'in-postgres' } as const
+export const storeMarks = { etcd: 'in-etcd', postgres: 'in-postgres' } as const
 
 /** Throws ExitError if the logical clusters of the directory are in another kind of store, and would be missing. */
 async function requireNoOtherData(rootDir: string, { kind }: ServerStoreSettings): Promise<void> {
   const other = kind === 'etcd' ? 'postgres' : 'etcd'
   const data = join(rootDir, 'data')
-  if (existsSync(join(data, marks[other])))
+  if (existsSync(join(data, storeMarks[other])))
     throw new ExitError(
-      `the logical clusters of "${rootDir}" are in ${other}: save them with kcp backup, start with --store ${kind} in a new directory, and restore them there`,
+      `the logical clusters of "${rootDir}" are in ${other}: run kcp migrate-store --back first, and then kcp migrate-store with --store ${kind}`,
     )
   if (!existsSync(join(data, 'kcp.db'))) return
   throw new ExitError(
-    `"${rootDir}" has an embedded database: save it with kcp backup, start with --store ${kind} in a new directory, and restore it there`,
+    `"${rootDir}" has an embedded database: take it there with kcp migrate-store --root-dir ${rootDir} --store ${kind} and the same flags`,
   )
 }
 
@@ -446,7 +446,7 @@ async function openInServer({ rootDir, log, signal }: EmbeddedOptions, settings:
   const store = await openServerStore(settings, { authority, seal, log, signal })
   const data = join(rootDir, 'data')
   await mkdir(data, { recursive: true, mode: 0o700 })
-  await writeFile(join(data, marks[settings.kind]), `${placeOf(settings)}\n`)
+  await writeFile(join(data, storeMarks[settings.kind]), `${placeOf(settings)}\n`)
   return store
 }
 

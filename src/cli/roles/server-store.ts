@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
-import type { Seal, Store } from '#store/index.ts'
+import type { Seal, Store, Succession } from '#store/index.ts'
 import type { Logger } from '#telemetry/index.ts'
 import { ExitError, messageOf } from '#cli/process/exit-error.ts'
 
@@ -37,6 +37,8 @@ export type ServerStoreSettings = EtcdSettings | PostgresSettings
 
 interface Opening {
   readonly seal: Seal
+  /** For a place without data. */
+  readonly succession?: Succession
   /** As in the options of both stores. */
   readonly mayWriteForMs?: (cluster: ClusterId) => number
   /** PEM of the installation's authority for clients: it says whose data these are. */
@@ -53,7 +55,7 @@ export function placeOf(settings: ServerStoreSettings): string {
 /** Opens the store. Rejects ExitError with what to do if a file or the server cannot be used. */
 export async function openServerStore(
   settings: ServerStoreSettings,
-  { authority, seal, mayWriteForMs, log, signal }: Opening,
+  { authority, seal, mayWriteForMs, succession, log, signal }: Opening,
 ): Promise<Store> {
   const { caFile, certFile, keyFile, historyMs } = settings
   const [ca, cert, key] = await Promise.all([caFile, certFile, keyFile].map(contentOf))
@@ -62,6 +64,7 @@ export async function openServerStore(
     owner: `the installation ${createHash('sha256').update(authority).digest('hex').slice(0, 16)}`,
     ...{ seal, historyMs, signal },
     ...(mayWriteForMs && { mayWriteForMs }),
+    ...(succession && { succession }),
     onProblem: (message: string, error: unknown) => log.warn(message, { error }),
   }
   try {

@@ -22,6 +22,7 @@ import {
   type Store,
   type StoredObject,
   type StoreEvent,
+  type Succession,
   type Updating,
   type Waiting,
 } from '#store/store.ts'
@@ -48,6 +49,8 @@ export interface EtcdStoreOptions {
    * cluster. Absent: this process is the only one, and takes over from any predecessor.
    */
   readonly mayWriteForMs?: (cluster: ClusterId) => number
+  /** For a prefix without data. If it has data, they must have this id. */
+  readonly succession?: Succession
   /** Milliseconds of history that etcd keeps; 0: somebody else compacts it. Default 5 min, as in kube-apiserver. */
   readonly historyMs?: number
   /** Size limit of one value. Default 1.5 MiB less what keys and messages take, as etcd's own default. */
@@ -61,6 +64,8 @@ interface Owner {
   readonly keyId: string
   /** Differs for every start. */
   readonly process: string
+  /** Changes up to this revision were in another store. */
+  readonly floor?: number
 }
 
 /** etcd's default limit of a request, and what is left of it for the key and the rest of the transaction. */
@@ -99,13 +104,14 @@ export async function openEtcdStore(options: EtcdStoreOptions & Waiting): Promis
   }
 }
 
-async function open(client: EtcdClient, options: EtcdStoreOptions): Promise<Store> {
+async function open(client: EtcdClient, options: EtcdStoreOptions & Waiting): Promise<Store> {
   const { prefix, seal, onProblem = () => undefined } = options
   const { version } = await client.status()
   requireVersion(version)
   const keys = new EtcdKeys(prefix)
   const isShared = options.mayWriteForMs !== undefined
-  const { owner, revision } = await takeOver(client, { keys, seal, owner: options.owner, prefix, isShared })
+  const { owner: name, succession } = options
+  const { owner, revision } = await takeOver(client, { keys, seal, owner: name, prefix, isShared, succession })
   const log = new EventLog()
   const resources = new ClustersByResource()
   const first = await scan(client, { range: keys.all, keysOnly: true }, (kv) => {
@@ -126,6 +132,7 @@ async function open(client: EtcdClient, options: EtcdStoreOptions): Promise<Stor
     ownerRevision: revision,
   })
   store.start()
+  if (succession !== undefined) await store.raise(succession.revision, options.signal)
   return store
 }
 
@@ -151,7 +158,15 @@ async function takeOver(
     owner,
     prefix,
     isShared,
-  }: { keys: EtcdKeys; seal: Seal; owner: string; prefix: string; isShared: boolean },
+    succession,
+  }: {
+    keys: EtcdKeys
+    seal: Seal
+    owner: string
+    prefix: string
+    isShared: boolean
+    succession: Succession | undefined
+  },
 ): Promise<{ owner: Owner; revision: number }> {
   for (;;) {
     const { kvs } = await client.range({ key: keys.owner })
@@ -167,10 +182,14 @@ async function takeOver(
         'Unavailable',
         `Secrets below ${prefix} in etcd are sealed with another key: restore its file`,
       )
+    if (succession !== undefined && known !== undefined && known.instanceId !== succession.instanceId)
+      throw new StoreError('Unavailable', `prefix ${prefix} in etcd has data already: choose another prefix`)
     if (isShared && kv !== undefined && known !== undefined) return { owner: known, revision: kv.modRevision }
     if (known === undefined) await requireEmpty(client, keys, prefix)
+    const floor = known === undefined ? succession?.revision : known.floor
     const next: Owner = {
-      instanceId: known?.instanceId ?? randomUUID(),
+      instanceId: known?.instanceId ?? succession?.instanceId ?? randomUUID(),
+      ...(floor !== undefined && { floor }),
       owner,
       keyId: seal.keyId,
       process: randomUUID(),
@@ -312,7 +331,7 @@ class EtcdStore implements Store {
 
   async create(key: ObjectKey, value: Uint8Array, { signal, above }: Creating): Promise<StoredObject> {
     const stored = this.#toStore(key, value)
-    if (above !== undefined) await this.#raise(above, signal)
+    if (above !== undefined) await this.raise(above, signal, maxRaised)
     const revision = await this.#write(signal, this.#put(key, { value, stored }, 0))
     return { key, revision, createRevision: revision, value }
   }
@@ -447,7 +466,8 @@ class EtcdStore implements Store {
     { since, until }: { since: number; until: number },
     signal: AbortSignal,
   ): Promise<readonly Change[]> {
-    const { client } = this.#parts
+    const { client, owner } = this.#parts
+    if (since < (owner.floor ?? 0)) throw compacted('the changes since then were in another store')
     const log = new EventLog()
     log.start(since as Revision)
     const changes: Change[] = []
@@ -607,8 +627,8 @@ class EtcdStore implements Store {
     return await abortable(answer, signal)
   }
 
-  /** Makes etcd count up to the revision, unless that is too far away: each write makes one revision. */
-  async #raise(above: Revision, signal: AbortSignal): Promise<void> {
+  /** Makes etcd count up to the revision, unless more than `most` are missing: each write makes one revision. */
+  async raise(above: Revision, signal: AbortSignal, most = Infinity): Promise<void> {
     const { client, keys } = this.#parts
     const value = Buffer.alloc(0)
     const write = { compare: [], success: [{ requestPut: { key: keys.raised, value } }], failure: [] }
@@ -616,7 +636,7 @@ class EtcdStore implements Store {
       signal,
       async () => (await client.range({ key: keys.owner, keysOnly: true })).header.revision,
     )
-    if (above - now > maxRaised) return
+    if (above - now > most) return
     while (now < above) {
       const count = Math.min(raisedAtATime, above - now)
       const answers = Array.from({ length: count }, () => this.#read(signal, () => client.txn(write)))

@@ -5,7 +5,7 @@ import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import type { ClustersByResource } from '#store/clusters-by-resource.ts'
 import { KeyBytes } from '#store/key-bytes.ts'
 import type { Seal } from '#store/seal.ts'
-import { StoreError } from '#store/store.ts'
+import { StoreError, type Succession } from '#store/store.ts'
 import type { EventStream } from './event-stream.ts'
 import { createFunction, createTables, layout, quoted } from './schema.ts'
 import { Outage, type Servers, type Session } from './servers.ts'
@@ -23,11 +23,21 @@ export interface Owner {
   readonly writeBatch: string
 }
 
+interface TakingOver {
+  readonly owner: string
+  readonly seal: Seal
+  /** No other process writes these data. */
+  readonly isAlone: boolean
+  /** Of the schema, for messages. */
+  readonly name: string
+  readonly succession: Succession | undefined
+}
+
 /** Creates what is missing, and writes that this process is the writer from now on, unless there are several. */
 export async function takeOver(
   servers: Servers,
   schema: string,
-  { owner, seal, isAlone, name }: { owner: string; seal: Seal; isAlone: boolean; name: string },
+  { owner, seal, isAlone, name, succession }: TakingOver,
 ): Promise<Owner> {
   const process = randomUUID()
   const writeBatch = functionName(schema)
@@ -44,11 +54,12 @@ export async function takeOver(
       await requireEmpty(session, name)
       for (const statement of createTables(schema)) await run(session, statement)
       const first = `INSERT INTO ${schema}.meta (layout, instance, owner, key_id, process, revision, history_from, trimmed)
-        VALUES (${layout}, $1, $2, $3, $4, 1, 1, 1)`
-      await run(session, first, [randomUUID(), owner, seal.keyId, process])
+        VALUES (${layout}, $1, $2, $3, $4, $5, $5, $5)`
+      const { instanceId, revision } = succession ?? { instanceId: randomUUID(), revision: 1 }
+      await run(session, first, [instanceId, owner, seal.keyId, process, revision])
     }
     const [meta] = await session.rows<{ layout: number; instance: string; owner: string; key_id: string }>({
-      text: `SELECT layout, instance::text, owner, key_id FROM ${schema}.meta`,
+      text: `SELECT layout, instance, owner, key_id FROM ${schema}.meta`,
     })
     if (meta === undefined || meta.layout > layout)
       throw new StoreError(
@@ -60,6 +71,8 @@ export async function takeOver(
         'Unavailable',
         `schema ${name} in PostgreSQL holds the data of ${meta.owner}: choose another schema, or start from there`,
       )
+    if (succession !== undefined && meta.instance !== succession.instanceId)
+      throw new StoreError('Unavailable', `schema ${name} in PostgreSQL has data already: choose another schema`)
     if (!seal.opens(meta.key_id))
       throw new StoreError(
         'Unavailable',

@@ -21,6 +21,7 @@ import {
   type Store,
   type StoredObject,
   type StoreEvent,
+  type Succession,
   type Updating,
   type Waiting,
 } from '#store/store.ts'
@@ -46,6 +47,8 @@ export interface PostgresStoreOptions {
    * cluster. Absent: this process is the only one, and takes over from any predecessor.
    */
   readonly mayWriteForMs?: (cluster: ClusterId) => number
+  /** For a schema without data. If it has data, they must have this id. */
+  readonly succession?: Succession
   /** Milliseconds of history that is kept for watches. Default 5 min, as in kube-apiserver. */
   readonly historyMs?: number
   /** Size limit of one value. Default 3 MiB, the request limit of kube-apiserver. */
@@ -90,9 +93,11 @@ export async function openPostgresStore(options: PostgresStoreOptions & Waiting)
 }
 
 async function open(servers: Servers, schema: string, options: PostgresStoreOptions): Promise<PostgresStore> {
-  const { owner: name, seal, mayWriteForMs } = options
+  const { owner: name, seal, mayWriteForMs, succession } = options
   const isAlone = mayWriteForMs === undefined
-  const owner = await takeOver(servers, schema, { owner: name, seal, isAlone, name: options.schema })
+  const owner = await takeOver(servers, schema, {
+    ...{ owner: name, seal, isAlone, name: options.schema, succession },
+  })
   const clusters = new ClustersByResource()
   const log = new EventLog()
   log.start(await countObjects(servers, schema, clusters))

@@ -24,7 +24,7 @@ export function createTables(schema: string): readonly string[] {
     `CREATE TABLE ${schema}.meta (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   layout integer NOT NULL,
-  instance uuid NOT NULL,
+  instance text NOT NULL,
   owner text NOT NULL,
   key_id text NOT NULL,
   process uuid NOT NULL,

@@ -5,6 +5,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, readSync, rmSync, statSyn
 import { dirname } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { Seal } from '#store/seal.ts'
+import type { Succession } from '#store/store.ts'
 import { DatabaseRefused, readOrCreateSeal, readSeal, requireSealKey, sealAll } from './sealed-values.ts'
 
 /** Formats of the tables below, kept as the file's user_version. A `sealed` database has sealed values of Secrets. */
@@ -72,11 +73,13 @@ interface DatabaseLimits {
   readonly sealKeyFile?: string
   /** False: a commit does not wait for the disk. */
   readonly isDurable: boolean
+  /** Absent: a new database has an id of its own. */
+  readonly succession?: Succession
 }
 
 /** Opens or makes the database. Throws DatabaseRefused with one line for people. */
 export function openDatabase(file: string, limits: DatabaseLimits): OpenDatabase {
-  const { maxFileBytes, mayBeNew, sealKeyFile, isDurable } = limits
+  const { maxFileBytes, mayBeNew, sealKeyFile, isDurable, succession } = limits
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   // Reads the header before SQLite sees the file: opening a database may write beside it, and for an empty file it
   // removes the log, which may hold all the data.
@@ -108,7 +111,7 @@ export function openDatabase(file: string, limits: DatabaseLimits): OpenDatabase
     database.exec('PRAGMA cache_size = -16384')
     database.exec(`PRAGMA wal_autocheckpoint = ${4 * longLogPages}`)
     database.exec('PRAGMA journal_size_limit = 33554432')
-    if (version === 0) create(database)
+    if (version === 0) create(database, succession)
     if (maxFileBytes > 0) {
       database.exec(`PRAGMA max_page_count = ${Math.ceil(maxFileBytes / pragma(database, 'page_size'))}`)
     }
@@ -180,11 +183,13 @@ function refuseForeign(file: string, header: Header): void {
   }
 }
 
-function create(database: DatabaseSync): void {
+function create(database: DatabaseSync, succession: Succession | undefined): void {
+  // Revisions begin above 1: objects of the base layer show 1, and no live object shows 0.
+  const { instanceId, revision } = succession ?? { instanceId: randomUUID(), revision: 1 }
+  const floor = succession === undefined ? 0 : revision
   database.exec('BEGIN EXCLUSIVE')
   database.exec(schema)
-  // Revisions begin above 1: objects of the base layer show 1, and no live object shows 0.
-  database.prepare('INSERT INTO meta VALUES (1, ?, 1, 0, 0, 0)').run(randomUUID())
+  database.prepare('INSERT INTO meta VALUES (1, ?, ?, ?, 0, 0)').run(instanceId, revision, floor)
   database.exec(`PRAGMA application_id = ${applicationId}`)
   database.exec(`PRAGMA user_version = ${formats.plain}`)
   database.exec('COMMIT')

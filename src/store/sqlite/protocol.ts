@@ -1,7 +1,7 @@
 // The messages between the two threads of the embedded store: one per batch in each direction, with all values in a few
 // transferred buffers, because cloning thousands of small objects costs more than the writes themselves.
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
-import type { ListScope, ObjectKey, StoredObject, StoreErrorCode } from '#store/store.ts'
+import type { ListScope, ObjectKey, StoredObject, StoreErrorCode, Succession } from '#store/store.ts'
 
 /**
  * The buffers with the values of a batch. There are several, so that each is freed once nobody uses a value in it any
@@ -87,6 +87,7 @@ export interface WorkerSettings {
   readonly mayBeNew: boolean
   readonly sealKeyFile?: string
   readonly isDurable: boolean
+  readonly succession?: Succession
 }
 
 /** Size limit of a buffer; only a single larger value exceeds it. */

@@ -11,6 +11,7 @@ import {
   type Store,
   type StoredObject,
   type StoreEvent,
+  type Succession,
   type Updating,
   type Waiting,
 } from '#store/store.ts'
@@ -44,6 +45,8 @@ export interface SqliteStoreOptions {
   readonly sealKeyFile?: string
   /** False: writes are acknowledged before they are on the disk, and a crash of the machine may lose them. Default true. */
   readonly isDurable?: boolean
+  /** For a database that does not exist yet. */
+  readonly succession?: Succession
 }
 
 /** Objects deleted in one transaction when a logical cluster is deleted. */
@@ -66,7 +69,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   openFiles.add(file)
   try {
     const events = new EventLog()
-    const { sealKeyFile, isDurable = true } = options
+    const { sealKeyFile, isDurable = true, succession } = options
     const settings = {
       file,
       keptDeletions,
@@ -74,6 +77,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
       mayBeNew,
       isDurable,
       ...(sealKeyFile !== undefined && { sealKeyFile }),
+      ...(succession !== undefined && { succession }),
     }
     // Watchers of the store must learn that no more events will come: otherwise reads from memory would return old
     // objects.

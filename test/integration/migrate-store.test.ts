@@ -1,0 +1,90 @@
+// `kcp migrate-store`: all objects arrive, nothing else changes for tenants, and an interruption loses nothing.
+import { expect } from 'chai'
+import { spawn } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { kcpProgram, runKcp, startKcp, startStoreServer, waitFor, type StoreServer } from '#test/support/index.ts'
+import { startInstance } from './kcp-instance.ts'
+
+interface Listed {
+  readonly metadata: { readonly resourceVersion: string }
+  readonly items: readonly {
+    readonly metadata: { readonly name: string; readonly uid: string; resourceVersion?: string }
+  }[]
+}
+
+for (const kind of ['etcd', 'postgres'] as const)
+  describe(`the data of kcp start that go into a server (${kind}) and back`, function () {
+    this.timeout(180_000)
+    let server: StoreServer
+    before(async () => (server = await startStoreServer(kind)))
+    after(async () => await server[Symbol.asyncDispose]())
+
+    it('are the same for a tenant, and watches from before list again', async () => {
+      await using file = await startInstance()
+      const { rootDir } = file
+      const acme = await file.tenant('acme')
+      const maps = `${acme.base}/api/v1/namespaces/default/configmaps`
+      await acme.kubectl(['create', 'secret', 'generic', 'hidden', '--from-literal=word=sesame'])
+      for (let n = 0; n < 700; n++)
+        await acme.http.request('POST', maps, { body: { metadata: { name: `m${n}` }, data: { n: String(n) } } })
+      const list = async (): Promise<Listed> => (await acme.http.request('GET', maps)).json() as unknown as Listed
+      const before = await list()
+      // A watch from before this deletion could never learn of it in the new store.
+      await acme.http.request('DELETE', `${maps}/m0`)
+      const latest = await list()
+      const migrate = (...more: string[]): ReturnType<typeof runKcp> =>
+        runKcp(['migrate-store', '--root-dir', rootDir, ...server.flags, ...more], { expectCode: 'any' })
+      const running = await migrate()
+      expect([running.code, running.stderr]).to.satisfy(
+        ([code, text]: [number, string]) => code === 1 && /in use by process/.test(text),
+      )
+      await file.process.stop()
+
+      // Killed in the middle, it goes on.
+      const broken = spawn(kcpProgram, ['migrate-store', '--root-dir', rootDir, ...server.flags], { stdio: 'ignore' })
+      await waitFor(async () => (await server.raw()).includes('m5'), {
+        what: 'the first objects',
+        deadlineMs: 60_000,
+        intervalMs: 20,
+      })
+      broken.kill('SIGKILL')
+      const moved = await migrate()
+      expect(moved.code, moved.stderr).to.equal(0)
+      expect(moved.stdout).to.match(/\d+ objects, .* are copied and compared/)
+      expect((await migrate()).stderr).to.contain('are elsewhere already')
+
+      const check = async (args: readonly string[]): Promise<void> => {
+        await using _kcp = await startKcp(['start', '--root-dir', rootDir, '--port', String(file.port), ...args], {
+          ready: async () => (await acme.http.request('GET', maps).catch(() => undefined))?.status === 200,
+        })
+        const found = await list()
+        const plain = ({ items }: Listed): unknown =>
+          items.map(({ metadata: { resourceVersion: _, ...rest }, ...object }) => ({ ...object, metadata: rest }))
+        expect(plain(found)).to.deep.equal(plain(latest))
+        expect(Number(found.metadata.resourceVersion)).to.be.at.least(Number(latest.metadata.resourceVersion))
+        const since = `watch=1&resourceVersion=${before.metadata.resourceVersion}&timeoutSeconds=5`
+        expect((await acme.http.request('GET', `${maps}?${since}`)).text).to.match(/"code":410/)
+        const { stdout } = await acme.kubectl(['get', 'secret', 'hidden', '-o', 'jsonpath={.data.word}'])
+        expect(Buffer.from(stdout, 'base64').toString()).to.equal('sesame')
+      }
+      await check(server.flags)
+      const back = await migrate('--back')
+      expect(back.code, back.stderr).to.equal(0)
+      expect(readdirSync(join(rootDir, 'data')).filter((name) => name.startsWith('in-'))).to.deep.equal([])
+      expect(existsSync(join(rootDir, 'data', 'kcp.db'))).to.equal(true)
+      await check([])
+      expect((await migrate('--back')).stderr).to.contain('has a database already')
+    })
+
+    it('are refused by a place that has others', async () => {
+      await using file = await startInstance()
+      await file.process.stop()
+      const { stderr, code } = await runKcp(['migrate-store', '--root-dir', file.rootDir, ...server.flags], {
+        expectCode: 'any',
+      })
+      expect(code).to.equal(1)
+      expect(stderr).to.match(/holds the data of|has data already/)
+      expect(existsSync(join(file.rootDir, 'data', 'kcp.db'))).to.equal(true)
+    })
+  })
