@@ -130,7 +130,9 @@ describe('logical clusters in an etcd', function () {
   it('of an embedded store are not forgotten by a start with etcd', async () => {
     await using embedded = await startInstance()
     await embedded.process.stop()
-    expect(await refusal(embedded.rootDir, inEtcd('--etcd-prefix', '/other'))).to.match(/take it there with kcp migrate-store/)
+    expect(await refusal(embedded.rootDir, inEtcd('--etcd-prefix', '/other'))).to.match(
+      /take it there with kcp migrate-store/,
+    )
   })
 
   it('need flags that fit together, and files that can be read', async () => {
