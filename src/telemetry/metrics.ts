@@ -114,6 +114,48 @@ export function createMetrics(): Metrics {
   }
 }
 
+/** A metric of a snapshot, as prom-client writes it. */
+interface Recorded {
+  readonly name: string
+  readonly type: string
+  readonly values: readonly RecordedValue[]
+}
+
+interface RecordedValue {
+  readonly value: number
+  readonly labels: Labels
+  /** For the parts of a histogram: `NAME_bucket`, `NAME_sum` or `NAME_count`. */
+  readonly metricName?: string
+}
+
+/** The counters and histograms of a snapshot: what may never decrease, also when its process does not answer. */
+export function countersOf(snapshot: MetricsSnapshot): MetricsSnapshot {
+  return (snapshot as readonly Recorded[]).filter(({ type }) => type === 'counter' || type === 'histogram')
+}
+
+/** The sums of the counters and histograms of two snapshots. */
+export function addCounters(a: MetricsSnapshot, b: MetricsSnapshot): MetricsSnapshot {
+  const sums = new Map<string, Recorded>()
+  for (const metric of [...countersOf(a), ...countersOf(b)] as readonly Recorded[]) {
+    const before = sums.get(metric.name)
+    sums.set(
+      metric.name,
+      before === undefined ? metric : { ...metric, values: addValues(before.values, metric.values) },
+    )
+  }
+  return [...sums.values()]
+}
+
+function addValues(a: readonly RecordedValue[], b: readonly RecordedValue[]): RecordedValue[] {
+  const sums = new Map<string, RecordedValue>()
+  for (const one of [...a, ...b]) {
+    const labels = Object.entries(one.labels).sort(([x], [y]) => (x < y ? -1 : 1))
+    const key = JSON.stringify([one.metricName, labels])
+    sums.set(key, { ...one, value: (sums.get(key)?.value ?? 0) + one.value })
+  }
+  return [...sums.values()]
+}
+
 /** One scrape of the metrics of several processes that run the same program. */
 export async function scrapeOfAll(snapshots: readonly MetricsSnapshot[]): Promise<Scrape> {
   // Loaded late: only workers need it.

@@ -1,5 +1,6 @@
 // The memory that this process may use, by the limit of its container.
 import { totalmem } from 'node:os'
+import { getHeapStatistics } from 'node:v8'
 
 const MiB = 1024 * 1024
 
@@ -8,10 +9,24 @@ export const processesVariable = 'KCP_PROCESSES'
 
 /** This process's share of the limit of the container, bytes; Infinity without a limit. */
 export function containerMemory(): number {
+  const processes = Math.max(1, Number(process.env[processesVariable] ?? 1) || 1)
+  return containerLimit() / processes
+}
+
+/** The limit of the container, which several processes may share, bytes; Infinity without a limit. */
+export function containerLimit(): number {
   // 0 or a huge number without a limit.
   const limit = process.constrainedMemory()
-  const processes = Math.max(1, Number(process.env[processesVariable] ?? 1) || 1)
-  return limit > 0 && limit < totalmem() ? limit / processes : Infinity
+  return limit > 0 && limit < totalmem() ? limit : Infinity
+}
+
+/**
+ * The part of V8's heap limit that is for old objects, bytes. V8 of each process sizes the young generation by the whole
+ * container, also where several share it.
+ */
+export function oldGenerationLimit(): number {
+  const { heap_size_limit: limit } = getHeapStatistics()
+  return Math.max(limit - youngGenerationLimit(Math.min(containerLimit(), totalmem())), limit / 4)
 }
 
 /**

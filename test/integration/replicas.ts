@@ -63,6 +63,15 @@ export function workersOf({ process }: Pick<RunningReplica, 'process'>): number[
   }
 }
 
+/** Whether the process has ended; true for a zombie. */
+export function isGone(pid: number): boolean {
+  try {
+    return /\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    return true
+  }
+}
+
 const deadlineMs = 120_000
 
 /**

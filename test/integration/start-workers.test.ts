@@ -1,11 +1,11 @@
 // `kcp start --workers 2`: a supervisor, the server, and the operator in a process of its own.
 import { expect } from 'chai'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { kubectl, runKcp, startKcp, waitFor, type ManagedProcess } from '#test/support/index.ts'
 import { openRawClient } from './raw-client.ts'
-import { workersOf } from './replicas.ts'
+import { isGone, workersOf } from './replicas.ts'
 
 const deadlineMs = 60_000
 
@@ -14,10 +14,11 @@ describe('kcp start with a process for the operator', function () {
   const dir = mkdtempSync(join(tmpdir(), 'kcp-start-workers-'))
   const rootDir = join(dir, 'root')
   const admin = join(rootDir, 'admin.kubeconfig')
+  const audit = join(dir, 'audit.log')
   let kcp: ManagedProcess
 
   before(async () => {
-    const args = ['start', '--root-dir', rootDir, '--port', '0', '--workers', '2']
+    const args = ['start', '--root-dir', rootDir, '--port', '0', '--workers', '2', '--audit-log', audit]
     kcp = await startKcp(args, { ready: () => existsSync(admin), name: 'start-workers' })
   })
   after(async () => {
@@ -61,6 +62,16 @@ describe('kcp start with a process for the operator', function () {
     expect(text.match(/^process_resident_memory_bytes /gm)).to.have.length(1)
   })
 
+  it('opens the audit log again after SIGHUP, and no process ends', async () => {
+    const before = await bothRun()
+    renameSync(audit, `${audit}.old`)
+    process.kill(kcp.pid, 'SIGHUP')
+    await waitFor(() => existsSync(audit), { what: 'a new file', deadlineMs })
+    await kubectl(admin, ['get', 'lc', 'first'])
+    await waitFor(() => readFileSync(audit, 'utf8').includes('/logicalclusters/first'), { what: 'a line', deadlineMs })
+    expect(await bothRun()).to.deep.equal(before)
+  })
+
   it('goes on answering while the operator is killed, and starts it again', async () => {
     await kill('2')
     expect((await kubectl(admin, ['get', 'lc', 'first', '-o', 'name'])).stdout).to.contain('first')
@@ -90,5 +101,15 @@ describe('kcp start with a process for the operator', function () {
     await kcp.stop()
     expect(await kcp.exited).to.deep.equal({ code: 0, signal: null })
     for (const pid of pids) expect(existsSync(`/proc/${pid}`)).to.equal(false)
+  })
+
+  it('leaves no process behind after a second signal, not even one that does not react', async () => {
+    await kcp.start()
+    const pids = [...(await bothRun()).values()]
+    for (const pid of pids) process.kill(pid, 'SIGSTOP')
+    process.kill(kcp.pid, 'SIGTERM')
+    process.kill(kcp.pid, 'SIGINT')
+    expect(await kcp.exited).to.deep.equal({ code: 1, signal: null })
+    await waitFor(() => pids.every(isGone), { what: 'the workers to end', deadlineMs })
   })
 })

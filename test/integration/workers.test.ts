@@ -13,7 +13,7 @@ import { parse } from 'yaml'
 import { bucketCount } from '#store/ownership/index.ts'
 import { ensurePrograms, repositoryRoot, runCommand, runKcp, waitFor } from '#test/support/index.ts'
 import { openRawClient } from './raw-client.ts'
-import { startReplicas, workersOf, type ReplicaSet, type RunningReplica } from './replicas.ts'
+import { isGone, startReplicas, workersOf, type ReplicaSet, type RunningReplica } from './replicas.ts'
 
 const collection = '/clusters/acme/api/v1/namespaces/default/configmaps'
 const deadlineMs = 60_000
@@ -55,6 +55,14 @@ describe('kcp apiserver with two workers', function () {
     const session = connectHttp2(server.url, identity)
     await once(session, 'connect')
     return session
+  }
+
+  /** The audit lines of all workers, as a scrape counts them. */
+  async function auditLines(): Promise<number> {
+    const file = await set.installationKubeconfig('*', server)
+    await using client = openRawClient({ kubeconfig: file, host: server.address })
+    const { text } = await client.request('GET', '/metrics')
+    return Number(/^kcp_audit_lines_total (\d+)$/m.exec(text)?.[1])
   }
 
   /** Resolves with the status of a GET. */
@@ -152,6 +160,7 @@ describe('kcp apiserver with two workers', function () {
     const pid = await set.ownerPidOf('acme')
     const before = workersOf(server)
     expect(before).to.have.length(2).and.include(pid)
+    const written = await auditLines()
     process.kill(pid, 'SIGKILL')
     const began = performance.now()
     const isWritten = async (): Promise<boolean> => {
@@ -168,6 +177,7 @@ describe('kcp apiserver with two workers', function () {
     const { items } = (await client.request('GET', collection)).json() as { items: { metadata: { name: string } }[] }
     expect(items.filter(({ metadata }) => metadata.name.startsWith('one-'))).to.have.length(12)
     expect(server.process.log()).to.contain('a worker has ended and is started again')
+    expect(await auditLines(), 'a counter after the end of a worker').to.be.greaterThan(written)
   })
 
   it('let nobody but their own user reach the sockets between them', async () => {
@@ -222,8 +232,7 @@ describe('kcp apiserver with two workers', function () {
     const workers = workersOf(server)
     const sockets = socketsOf(workers[0] ?? 0)
     await server.process.kill()
-    const areGone = (): boolean => workers.every((pid) => !existsSync(`/proc/${pid}`) || isZombie(pid))
-    await waitFor(areGone, { what: 'the workers of a killed supervisor to end', deadlineMs })
+    await waitFor(() => workers.every(isGone), { what: 'the workers of a killed supervisor to end', deadlineMs })
     await waitFor(() => !existsSync(sockets), { what: 'their sockets to be removed', deadlineMs })
     await server.process.start()
     const isReady = (): boolean => server.process.log().split('with 2 workers').length === 3
@@ -254,12 +263,4 @@ function socketsOf(pid: number): string {
   const found = /KCP_WORKER_SOCKETS=([^\0]+)/.exec(readFileSync(`/proc/${pid}/environ`, 'utf8'))
   if (found?.[1] === undefined) throw new Error(`process ${pid} is no worker`)
   return found[1]
-}
-
-function isZombie(pid: number): boolean {
-  try {
-    return /\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
-  } catch {
-    return true
-  }
 }

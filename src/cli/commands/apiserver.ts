@@ -52,7 +52,8 @@ export async function run(flags: Flags): Promise<void> {
 /** Runs one of several workers if a supervisor has started this process; else supervises them. */
 async function runWorkers(flags: Flags): Promise<void> {
   // Long lines of several processes would be mixed in one stream.
-  if (auditOf(flags).audit?.file?.path === '-')
+  const auditFile = auditOf(flags).audit?.file
+  if (auditFile?.path === '-')
     throw new UsageError('--audit-log-path - is for one worker: name a file, of which each worker has its own')
   // Loaded late: one worker pays nothing.
   const { freePort, supervise, tryWorker } = await import('#cli/workers/index.ts')
@@ -65,7 +66,8 @@ async function runWorkers(flags: Flags): Promise<void> {
   const { bindAddress: host } = flags
   const port = await freePort({ port: flags.port, host })
   const ready = (says: string): void => console.log(`${says} with ${count} workers`)
-  await supervise({ count, port, log: createLogger({ level }), signal: processSignal(), ready })
+  const reopens = auditFile !== undefined
+  await supervise({ count, port, log: createLogger({ level }), signal: processSignal(), reopens, ready })
 }
 
 async function serve(flags: Flags, signal: AbortSignal, worker?: Worker): Promise<void> {

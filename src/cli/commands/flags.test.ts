@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { Command } from 'commander'
 import { createMetrics, processTracer, silentLogger } from '#telemetry/index.ts'
-import { openTracing, parseHost, type TracingFlags, withTracingFlags } from './flags.ts'
+import { openTracing, parseHost, parseWorkersTo, type TracingFlags, withTracingFlags } from './flags.ts'
 
 function parsed(...args: string[]): TracingFlags {
   const command = withTracingFlags(new Command('kcp')).exitOverride()
@@ -50,4 +50,15 @@ describe('the value of --advertise-address', () => {
     '[fd00::1]',
   ])
     it(`may not be "${text}"`, () => expect(() => parseHost(text)).to.throw('host name or an IP address'))
+})
+
+describe('the number of workers', () => {
+  const MiB = 1024 * 1024
+  it('must fit in the memory of the container, which auto does by itself', () => {
+    expect(parseWorkersTo(64, 1024 * MiB)('4')).to.equal(4)
+    expect(() => parseWorkersTo(64, 1024 * MiB)('5')).to.throw('has 1024 MiB, enough for 4')
+    expect(parseWorkersTo(64, 300 * MiB)('auto')).to.equal(1)
+    expect(parseWorkersTo(64, 100 * MiB)('1')).to.equal(1)
+    expect(parseWorkersTo(64, Infinity)('64')).to.equal(64)
+  })
 })

@@ -9,7 +9,14 @@ import type { AuditLogOptions } from '#cli/roles/audit-log.ts'
 import type { ConsoleSettings } from '#cli/roles/console.ts'
 import { defaultAuditWebhook, defaultVolumeMoveLimits, maxTokenMs, type VolumeMoveLimits } from '#crds/index.ts'
 import { isCidr, type AddressPolicyOptions } from '#network/egress/index.ts'
-import { containerMemory, type Logger, type LogLevel, type Metrics, openTracer } from '#telemetry/index.ts'
+import {
+  containerLimit,
+  containerMemory,
+  type Logger,
+  type LogLevel,
+  type Metrics,
+  openTracer,
+} from '#telemetry/index.ts'
 
 /** The flag values as commander passes them. */
 export interface StorageFlags {
@@ -479,12 +486,23 @@ function parsePositive(text: string): number {
   return count
 }
 
-/** Parses a number of workers; `auto`: the cores that the container may use. It throws InvalidArgumentError. */
-export function parseWorkersTo(max: number): (text: string) => number {
+/** The memory that a worker must have, bytes: under load it takes some 200 MiB. */
+const minWorkerBytes = 256 * 1024 * 1024
+
+/**
+ * Parses a number of workers; `auto`: the cores that the container may use, fewer if its memory is too small for so
+ * many. `memoryBytes` is what the workers share. It throws InvalidArgumentError.
+ */
+export function parseWorkersTo(max: number, memoryBytes = containerLimit()): (text: string) => number {
+  const fitting = Math.max(1, Math.floor(memoryBytes / minWorkerBytes))
   return (text) => {
-    const count = text === 'auto' ? Math.min(availableParallelism(), max) : Number(text)
+    const count = text === 'auto' ? Math.min(availableParallelism(), max, fitting) : Number(text)
     if (!Number.isInteger(count) || count < 1 || count > max)
       throw new InvalidArgumentError(`it must be auto or a whole number from 1 to ${max}`)
+    if (count > fitting) {
+      const has = `the container has ${Math.floor(memoryBytes / 1024 / 1024)} MiB, enough for ${fitting}`
+      throw new InvalidArgumentError(`each worker needs 256 MiB, and ${has}: raise its limit or name fewer workers`)
+    }
     return count
   }
 }

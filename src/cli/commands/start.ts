@@ -58,7 +58,8 @@ async function runWorkers(flags: Flags): Promise<void> {
   else {
     const ready = (says: string): void => console.log(says)
     const known = port === 0 ? await freePort({ port, host }) : port
-    await supervise({ count, port: known, log: createLogger({ level }), signal: processSignal(), ready })
+    const reopens = auditOf(flags).audit?.file !== undefined
+    await supervise({ count, port: known, log: createLogger({ level }), signal: processSignal(), reopens, ready })
   }
 }
 

@@ -1,13 +1,21 @@
 // The supervisor of several workers of one server: it starts each as a process of the same program, starts a worker
 // again that has ended, ends one that does not react, and stops all of them together. It serves nothing itself.
 import { fork, type ChildProcess } from 'node:child_process'
+import { rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { getHeapStatistics } from 'node:v8'
 import { aborted } from '#cli/process/process-signal.ts'
 import { ExitCode } from '#cli/process/exit-error.ts'
-import { containerMemory, processesVariable, type Logger, type MetricsSnapshot } from '#telemetry/index.ts'
+import {
+  addCounters,
+  containerLimit,
+  countersOf,
+  oldGenerationLimit,
+  processesVariable,
+  type Logger,
+  type MetricsSnapshot,
+} from '#telemetry/index.ts'
 import { aliveMs, socketsPrefix, variables, type ToSupervisor, type ToWorker } from './messages.ts'
 
 export interface Supervision {
@@ -18,6 +26,8 @@ export interface Supervision {
   readonly log: Logger
   /** Aborts when all are to stop. */
   readonly signal: AbortSignal
+  /** Whether SIGHUP asks the workers to open files again. Else it ends the process, as the system does by default. */
+  readonly reopens: boolean
   /** Called once, when all workers work, with what the first one says. */
   readonly ready: (says: string) => void
 }
@@ -26,6 +36,8 @@ export interface Supervision {
 const [missedUntilUnready, missedUntilKilled] = [5, 30]
 /** Time before an ended worker is started again, milliseconds: doubled each time, until one has lived for a while. */
 const [firstAgainMs, mostAgainMs, steadyMs] = [250, 30_000, 60_000]
+/** How long workers may take to stop before they are killed, milliseconds: a pod has 60 s. */
+const stopMs = 25_000
 /** How long a worker may take to send its metrics, milliseconds. */
 const answerMs = 1000
 
@@ -37,11 +49,21 @@ export async function supervise(supervision: Supervision): Promise<void> {
   // The system makes this directory with mode 0700: whoever reaches a socket in it is believed.
   const sockets = await mkdtemp(join(tmpdir(), socketsPrefix))
   const workers = new Supervisor(supervision, sockets)
+  const reopen = (): void => workers.reopen()
+  if (supervision.reopens) process.on('SIGHUP', reopen)
+  // A second signal to stop ends this process at once.
+  const end = (): void => {
+    workers.kill()
+    rmSync(sockets, { recursive: true, force: true })
+  }
+  process.on('exit', end)
   try {
     await workers.run()
   } finally {
     await workers.stop()
     await rm(sockets, { recursive: true, force: true })
+    process.off('exit', end)
+    process.off('SIGHUP', reopen)
   }
 }
 
@@ -51,11 +73,15 @@ interface Slot {
   /** The name of the socket; undefined until the worker serves. */
   name: string | undefined
   startedAt: number
+  /** Whether it has given a sign of life: until then it loads its program. */
+  isWatched: boolean
   /** Signs of life that are missing. */
   missed: number
   notReady: string | undefined
   /** What the worker was told last about the others. */
   told: string | undefined
+  /** The last metrics of this process. */
+  last: MetricsSnapshot
   /** Ends since a worker in this place lived for long. */
   ends: number
 }
@@ -64,11 +90,13 @@ class Supervisor {
   readonly #options: Supervision
   readonly #sockets: string
   readonly #slots: readonly Slot[]
-  readonly #waiting = new Map<number, (snapshot: MetricsSnapshot | undefined) => void>()
+  readonly #waiting = new Map<number, (hasAnswered: boolean) => void>()
   readonly #timers = new Set<NodeJS.Timeout>()
   /** Rejects if a worker ends before all have served. */
   readonly #failed = Promise.withResolvers<never>()
   #asked = 0
+  /** The counters and histograms of the workers that have ended, so that their sums never decrease. */
+  #past: MetricsSnapshot = []
   #isStopping = false
   #hasServed = false
 
@@ -81,9 +109,11 @@ class Supervisor {
       child: undefined,
       name: undefined,
       startedAt: 0,
+      isWatched: false,
       missed: 0,
       notReady: undefined,
       told: undefined,
+      last: [],
       ends: 0,
     }))
   }
@@ -91,19 +121,37 @@ class Supervisor {
   async run(): Promise<void> {
     const { signal, ready } = this.#options
     const stopped = aborted(signal)
-    const says = await Promise.race([this.#startAll(), this.#failed.promise, stopped])
-    if (says === undefined) return
-    this.#hasServed = true
-    ready(says)
     const timer = setInterval(() => this.#look(), aliveMs)
-    await stopped
-    clearInterval(timer)
+    try {
+      const says = await Promise.race([this.#startAll(), this.#failed.promise, stopped])
+      if (says === undefined) return
+      this.#hasServed = true
+      ready(says)
+      await stopped
+    } finally {
+      clearInterval(timer)
+    }
   }
 
-  /** Asks all workers to stop, and resolves when they have ended. */
+  /** Asks all workers to open the files of their logs again. */
+  reopen(): void {
+    for (const { child } of this.#slots) if (child !== undefined) tell(child, { kind: 'reopen' })
+  }
+
+  /** Ends all workers at once. */
+  kill(): void {
+    for (const { child } of this.#slots) child?.kill('SIGKILL')
+  }
+
+  /** Asks all workers to stop, and resolves when they have ended. Those that take too long are killed. */
   async stop(): Promise<void> {
     this.#isStopping = true
     for (const timer of this.#timers) clearTimeout(timer)
+    const limit = setTimeout(() => {
+      const late = this.#slots.flatMap(({ index, child }) => (child === undefined ? [] : [index]))
+      this.#options.log.error('workers do not stop and are killed', { workers: late, afterMs: stopMs })
+      this.kill()
+    }, stopMs)
     await Promise.all(
       this.#slots.map(async ({ child }) => {
         // Without a pid, it was never started.
@@ -114,6 +162,7 @@ class Supervisor {
         await promise
       }),
     )
+    clearTimeout(limit)
   }
 
   /** The first one creates what all of them need, and tells mistakes once. Resolves with what it says when all work. */
@@ -139,7 +188,8 @@ class Supervisor {
       },
     })
     const startedAt = performance.now()
-    Object.assign(slot, { child, name: undefined, startedAt, missed: 0, notReady: undefined, told: undefined })
+    const fresh = { name: undefined, isWatched: false, missed: 0, notReady: undefined, told: undefined }
+    Object.assign(slot, { child, startedAt, ...fresh })
     // If the system starts no process, there is an error and no exit.
     child.once('error', (error) => {
       if (child.pid === undefined) this.#ended(slot, { code: null, signal: null, error })
@@ -150,6 +200,7 @@ class Supervisor {
     child.on('message', (message: ToSupervisor) => {
       if (message.kind === 'ready') {
         slot.name = message.name
+        slot.isWatched = true
         resolve(message.says)
       } else void this.#receive(slot, child, message)
     })
@@ -160,6 +211,8 @@ class Supervisor {
     const { log } = this.#options
     const { index, name, startedAt } = slot
     slot.child = undefined
+    this.#past = addCounters(this.#past, slot.last)
+    slot.last = []
     if (name !== undefined && name !== '') void rm(join(this.#sockets, name), { force: true }).catch(() => undefined)
     if (this.#isStopping) return
     if (!this.#hasServed) {
@@ -178,29 +231,35 @@ class Supervisor {
   }
 
   async #receive(slot: Slot, child: ChildProcess, message: Exclude<ToSupervisor, { kind: 'ready' }>): Promise<void> {
+    // What a worker said just before its end may come after it.
+    if (slot.child !== child) return
     switch (message.kind) {
       case 'alive':
         slot.missed = 0
+        slot.isWatched = true
         slot.notReady = message.notReady
         break
       case 'ask': {
+        slot.last = message.own
         const others = this.#slots.filter((other) => other !== slot)
-        const snapshots = await Promise.all(others.map((other) => this.#snapshotOf(other)))
-        const { id } = message
-        tell(child, { kind: 'snapshots', id, snapshots: snapshots.filter((one) => one !== undefined) })
+        const answers = await Promise.all(others.map((other) => this.#ask(other)))
+        // Read only now, together: a worker that has ended since counts in the past, and once.
+        const snapshots = others.map(({ last }, at) => (answers[at] === true ? last : countersOf(last)))
+        tell(child, { kind: 'snapshots', id: message.id, snapshots: [...snapshots, this.#past] })
         break
       }
       case 'snapshot':
-        this.#waiting.get(message.id)?.(message.snapshot)
+        if (message.snapshot.length > 0) slot.last = message.snapshot
+        this.#waiting.get(message.id)?.(message.snapshot.length > 0)
     }
   }
 
-  /** The metrics of a worker; undefined if it does not serve or does not answer. */
-  #snapshotOf({ child, name }: Slot): Promise<MetricsSnapshot | undefined> {
-    if (child === undefined || name === undefined) return Promise.resolve(undefined)
+  /** Asks a worker for its metrics. Resolves with false if it does not serve or does not answer. */
+  #ask({ child, name }: Slot): Promise<boolean> {
+    if (child === undefined || name === undefined) return Promise.resolve(false)
     const id = ++this.#asked
-    const { promise, resolve } = Promise.withResolvers<MetricsSnapshot | undefined>()
-    const timer = setTimeout(() => resolve(undefined), answerMs)
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const timer = setTimeout(() => resolve(false), answerMs)
     this.#waiting.set(id, resolve)
     tell(child, { kind: 'ask', id })
     return promise.finally(() => {
@@ -216,7 +275,7 @@ class Supervisor {
   #look(): void {
     const { log } = this.#options
     const serving = this.#slots.filter(({ child, name }) => child !== undefined && name !== undefined)
-    for (const slot of serving) {
+    for (const slot of this.#slots.filter(({ child, isWatched }) => child !== undefined && isWatched)) {
       const { index, child } = slot
       if (++slot.missed > missedUntilUnready) slot.notReady = `worker ${index} does not react`
       if (slot.missed !== missedUntilKilled) continue
@@ -232,11 +291,11 @@ class Supervisor {
   }
 }
 
-/** The flag with a worker's part of the heap that one process would have. None without a limit of the container. */
+/** The flag with a worker's part of the old objects that one process could have. None without a limit of the container. */
 function heapLimit(count: number): string[] {
   const given = [...process.execArgv, process.env['NODE_OPTIONS'] ?? '']
-  if (containerMemory() === Infinity || given.some((flags) => flags.includes('--max-old-space-size'))) return []
-  return [`--max-old-space-size=${Math.floor(getHeapStatistics().heap_size_limit / count / 1024 / 1024)}`]
+  if (containerLimit() === Infinity || given.some((flags) => flags.includes('--max-old-space-size'))) return []
+  return [`--max-old-space-size=${Math.floor(oldGenerationLimit() / count / 1024 / 1024)}`]
 }
 
 function tell(child: ChildProcess, message: ToWorker): void {

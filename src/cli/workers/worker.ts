@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { Siblings } from '#cli/roles/replica.ts'
-import { scrapeOfAll, type Metrics, type MetricsSnapshot } from '#telemetry/index.ts'
+import { countersOf, scrapeOfAll, type Metrics, type MetricsSnapshot } from '#telemetry/index.ts'
 import { aliveMs, socketsPrefix, variables, type ToSupervisor, type ToWorker } from './messages.ts'
 
 /** A scrape shows the workers that answer in this time, milliseconds. */
@@ -20,7 +20,10 @@ export class Worker {
   #othersNotReady: string | undefined
   #othersStop = false
   #own: Metrics | undefined
+  #part: { readonly notReady?: string | undefined } = {}
   #asked = 0
+  /** What the supervisor answered last. */
+  #others: readonly MetricsSnapshot[] = []
 
   constructor(index: number, sockets: string) {
     this.index = index
@@ -39,10 +42,15 @@ export class Worker {
     }
     process.on('message', (message: ToWorker) => this.#receive(message))
     // The supervisor was killed: nobody would end this process.
-    process.once('disconnect', () => {
+    const leave = (): never => {
       if (basename(sockets).startsWith(socketsPrefix)) rmSync(sockets, { recursive: true, force: true })
       process.exit(1)
-    })
+    }
+    process.once('disconnect', leave)
+    if (!process.connected) leave()
+    setInterval(() => this.#live(), aliveMs).unref()
+    // Without a file to open again, the signal means nothing: by default it would end the process.
+    process.on('SIGHUP', () => undefined)
     // A terminal sends its signals to all processes, and the supervisor passes them on: the second one means nothing.
     for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => this.#stop(`stopped by ${name}`))
   }
@@ -50,22 +58,25 @@ export class Worker {
   /** The metrics with a scrape that shows the sums over all workers. */
   shared(own: Metrics): Metrics {
     this.#own = own
-    const scrape = async (): ReturnType<Metrics['scrape']> =>
-      await scrapeOfAll([await own.snapshot(), ...(await this.#snapshots())])
+    const scrape = async (): ReturnType<Metrics['scrape']> => {
+      const snapshot = await own.snapshot()
+      return await scrapeOfAll([snapshot, ...(await this.#snapshots(snapshot))])
+    }
     return { ...own, scrape }
   }
 
   /**
-   * Tells the supervisor that this worker works, and from now on that it lives. `says` is for the user; the first
-   * worker's counts. `name` is that of its socket.
+   * Tells the supervisor that this worker works. `says` is for the user; the first worker's counts. `name` is that of
+   * its socket; `notReady` is read every second.
    */
   ready(says: string, part: { readonly name?: string; readonly notReady?: string | undefined } = {}): void {
+    this.#part = part
     send({ kind: 'ready', says, name: part.name ?? '' })
-    const tell = (): void => {
-      const { notReady } = part
-      send({ kind: 'alive', ...(notReady !== undefined && { notReady }) })
-    }
-    setInterval(tell, aliveMs).unref()
+  }
+
+  #live(): void {
+    const { notReady } = this.#part
+    send({ kind: 'alive', ...(notReady !== undefined && { notReady }) })
   }
 
   #receive(message: ToWorker): void {
@@ -73,6 +84,9 @@ export class Worker {
       case 'stop':
         this.#othersStop = true
         this.#stop('the supervisor stops')
+        break
+      case 'reopen':
+        process.emit('SIGHUP', 'SIGHUP')
         break
       case 'ended':
         for (const callback of this.#ended) callback()
@@ -84,6 +98,7 @@ export class Worker {
         void this.#answer(message.id)
         break
       case 'snapshots':
+        this.#others = message.snapshots
         this.#waiting.get(message.id)?.(message.snapshots)
     }
   }
@@ -93,16 +108,18 @@ export class Worker {
   }
 
   async #answer(id: number): Promise<void> {
-    send({ kind: 'snapshot', id, snapshot: (await this.#own?.snapshot()) ?? [] })
+    // A gauge that throws must not end the process; the scrape of this worker itself tells the error.
+    const snapshot = await this.#own?.snapshot().catch(() => [])
+    send({ kind: 'snapshot', id, snapshot: snapshot ?? [] })
   }
 
-  /** The metrics of the other workers; of none if the supervisor does not answer. */
-  #snapshots(): Promise<readonly MetricsSnapshot[]> {
+  /** The metrics of the other workers; if the supervisor does not answer, what they had counted before. */
+  #snapshots(own: MetricsSnapshot): Promise<readonly MetricsSnapshot[]> {
     const id = ++this.#asked
     const { promise, resolve } = Promise.withResolvers<readonly MetricsSnapshot[]>()
-    const timer = setTimeout(() => resolve([]), answerMs)
+    const timer = setTimeout(() => resolve(this.#others.map(countersOf)), answerMs)
     this.#waiting.set(id, resolve)
-    send({ kind: 'ask', id })
+    send({ kind: 'ask', id, own })
     return promise.finally(() => {
       clearTimeout(timer)
       this.#waiting.delete(id)

@@ -1,13 +1,12 @@
 // Sheds the load of the largest logical clusters when memory runs out, so that the process survives and the other
 // logical clusters are answered.
-import { totalmem } from 'node:os'
-import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8'
+import { getHeapSpaceStatistics } from 'node:v8'
 import { LRUCache } from 'lru-cache'
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import { tooManyRequests, type StatusError } from '#apimachinery/status/index.ts'
 import type { ClusterLoad, WatchCache } from '#store/watch-cache/index.ts'
 import { watchBytes } from '#virtualapi/flowcontrol/selector-units.ts'
-import { containerMemory, youngGenerationLimit, type Logger, type Metrics } from '#telemetry/index.ts'
+import { containerMemory, oldGenerationLimit, type Logger, type Metrics } from '#telemetry/index.ts'
 
 /** Shares of the memory that the process may have. */
 const thresholds = {
@@ -218,14 +217,23 @@ const youngSpaces = new Set(['new_space', 'new_large_object_space'])
  * young objects that will become old; the young generation may hold more of them than the old one has room for.
  */
 function usedMemoryShare(inUse: number): number {
-  const limit = getHeapStatistics().heap_size_limit
-  const container = containerMemory()
-  const oldLimit = Math.max(limit - youngGenerationLimit(Math.min(container, totalmem())), limit / 4)
   let used = 0
   let young = 0
   for (const { space_name: name, space_used_size: size } of getHeapSpaceStatistics())
     if (youngSpaces.has(name)) young += size
     else used += size
   used += Math.min(young, inUse)
-  return Math.max(used / oldLimit, process.memoryUsage.rss() / container)
+  return Math.max(used / oldGenerationLimit(), residentBytes() / containerMemory())
+}
+
+let lastResidentBytes = 0
+
+/** The resident memory, or what it was last: it comes from a file, and clients may hold every descriptor. */
+function residentBytes(): number {
+  try {
+    lastResidentBytes = process.memoryUsage.rss()
+  } catch {
+    // The value from before is close: a process without descriptors takes no more connections.
+  }
+  return lastResidentBytes
 }
