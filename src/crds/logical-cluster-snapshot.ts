@@ -1,6 +1,6 @@
 // LogicalClusterSnapshot: one snapshot of a logical cluster in a SnapshotStore. Written by admins and schedules; the
 // operator takes the snapshot once and deletes it with its object.
-import type { Condition, KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
+import type { Condition, DeepReadonly, KubeObject, ObjectMeta } from '#apimachinery/meta/index.ts'
 import { ageColumn, conditionsSchema, observedGenerationSchema } from './conditions.ts'
 import type { JsonSchema, Kind } from './crd.ts'
 
@@ -103,6 +103,15 @@ export const maxSnapshotVolumes = 500
  * members or for restores. VolumesIncluded, with `volumes: Include`: whether the volumes of all claims are kept.
  */
 export const logicalClusterSnapshotConditions = ['Complete', 'Failed', 'Deleted', 'VolumesIncluded'] as const
+
+/** The reason of conditions Deleted and VolumesIncluded from the moment at which members delete its volumes. */
+export const deletingVolumesReason = 'DeletingVolumes'
+
+/** Whether members delete its volumes, or have: nothing gets a volume from them any more. */
+export function areVolumesEnding({ status }: DeepReadonly<Pick<LogicalClusterSnapshot, 'status'>>): boolean {
+  const included = status?.conditions?.find(({ type }) => type === 'VolumesIncluded')
+  return included?.reason === deletingVolumesReason
+}
 
 export const logicalClusterSnapshots = {
   group: 'kcp.dev',

@@ -161,6 +161,12 @@ export const filledAnnotation = 'kcp.dev/filled-from'
 /** Annotation of a LogicalCluster while a snapshot is put back into it: which one. Until it is gone, its users wait. */
 export const restoringAnnotation = 'kcp.dev/restoring'
 
+/**
+ * Annotation of a LogicalCluster while `kcp snapshot restore` puts a LogicalClusterSnapshot into it: its name, a slash and
+ * its uid. Until it is gone, the snapshot is not deleted.
+ */
+export const restoredFromAnnotation = 'kcp.dev/restored-from'
+
 /** Annotation of a LogicalCluster that goes to another installation, or comes from one: JSON of TransferNote. */
 export const transferAnnotation = 'kcp.dev/transfer'
 

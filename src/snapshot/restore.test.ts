@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { Readable } from 'node:stream'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
+import { statusError } from '#apimachinery/status/index.ts'
 import type { KubeClient } from '#client/index.ts'
 import {
   memberAnnotation,
@@ -150,6 +151,43 @@ describe('a restore of a snapshot', () => {
         expect(rest).to.deep.include({ spec: { storageClassName: 'fast' }, status: { phase: 'Pending' } })
       }
       expect(found.get('other')?.metadata).to.not.have.property('annotations')
+    })
+
+    /** Puts the claim of `then` into its own logical cluster, which has that of `now`. */
+    const putBack = async (then: KubeObject, now: KubeObject): Promise<KubeObject | undefined> => {
+      const tar = (one: KubeObject): AsyncIterable<Uint8Array> => {
+        const bytes = Buffer.from(JSON.stringify(one))
+        const part: WrittenPart = {
+          ...{ resource: 'persistentvolumeclaims', count: 1, bytes: bytes.length, objects: [bytes] },
+        }
+        return tarOf(about, [part], () => undefined)
+      }
+      const there = new Set([now.metadata.uid])
+      const put: KubeObject[] = []
+      const client = {
+        stream: () => Promise.resolve(tar(now)),
+        delete: (_gvr: object, _ref: object, { uid }: { uid: string }) => Promise.resolve(there.delete(uid)),
+        get: () => (there.size > 0 ? Promise.resolve(now) : Promise.reject(statusError(404, 'NotFound', 'gone'))),
+        raw(_path: string, { body }: { body: ObjectsToPut }) {
+          put.push(...(body.objects ?? []).map(({ object: one }) => one))
+          return Promise.resolve({ created: 0, updated: 0, unchanged: 0, deleted: 0 })
+        },
+      } as unknown as KubeClient
+      const snapshot = await openSnapshotToPut(tar(then), { signal })
+      const volumes = new Map([[then.metadata.uid ?? '', { member: 'east', source: source('data') }]])
+      await snapshot.put({ client, id: about.logicalCluster.id, validate: false, volumes, signal })
+      expect(there.has(now.metadata.uid)).to.equal(put[0]?.metadata.uid === now.metadata.uid)
+      return put[0]
+    }
+
+    it('gives its volume back to one that was made again since, and not to one that has it', async () => {
+      const then = claim('data')
+      const other = { ...then, metadata: { ...then.metadata, uid: 'uid-later' } }
+      const made = await putBack(then, other)
+      expect(made?.metadata.annotations).to.have.property(volumeSourceAnnotation, JSON.stringify(source('data')))
+      expect(await putBack(then, then))
+        .to.have.property('metadata')
+        .that.does.not.have.property('annotations')
     })
 
     it('believes neither a manifest nor annotations of a file that name the volumes of others', async () => {

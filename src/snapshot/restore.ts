@@ -202,7 +202,8 @@ async function putSnapshot(snapshot: Index, inOrder: InOrder, options: RestoreOp
 
 /**
  * The volume that the claim gets; undefined if it gets none, or has one now. A claim that a member had made is put with
- * its volume, because the member would make it anew without.
+ * its volume, because the member would make it anew without. A claim of another uid was deleted before, if it is not one
+ * that a member or the installation makes.
  */
 function volumeFor(
   { place, uid, leftOut: why }: Indexed,
@@ -210,7 +211,8 @@ function volumeFor(
   volumes: RestoreOptions['volumes'],
 ): KeptVolume | undefined {
   if (volumes === undefined || place.resource !== 'persistentvolumeclaims') return undefined
-  if (present !== undefined || (why !== undefined && why !== 'a member makes it again')) return undefined
+  const isThere = present !== undefined && (present.uid === uid || present.leftOut !== undefined)
+  if (isThere || (why !== undefined && why !== 'a member makes it again')) return undefined
   return volumes.get(uid)
 }
 

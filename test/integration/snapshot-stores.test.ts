@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { zstdDecompressSync } from 'node:zlib'
 import { generateIdentity, identityToRecipient } from 'age-encryption'
+import { restoredFromAnnotation } from '#crds/index.ts'
 import { compressed, readSnapshot, withVolumes } from '#snapshot/index.ts'
 import { runKcp, startObjectStore, waitFor, type CommandResult, type ObjectStore } from '#test/support/index.ts'
 import { at } from './json.ts'
@@ -267,10 +268,18 @@ describe('a LogicalClusterSnapshot', function () {
     expect(await claimIn('with'))
       .to.include({ 'kcp.dev/volume-in': 'east' })
       .and.to.have.property('kcp.dev/volume-source')
-    await kcp.admin.kubectl(['delete', 'lcs', 'volumes', '--wait=false'])
-    expect(await said('logicalclustersnapshots', 'volumes', 'Deleted', 'InUse')).to.equal(
-      '1 claims get their volumes from it',
+    expect(at(await get('logicalclusters', 'with'), 'metadata.annotations')).to.not.have.property(
+      restoredFromAnnotation,
     )
+    // As while a restore runs.
+    const restoring = `${restoredFromAnnotation}=volumes/${String(at(await get('logicalclustersnapshots', 'volumes'), 'metadata.uid'))}`
+    await kcp.admin.kubectl(['annotate', 'lc', 'acme', restoring])
+    await kcp.admin.kubectl(['delete', 'lcs', 'volumes', '--wait=false'])
+    expect(await said('logicalclustersnapshots', 'volumes', 'Deleted', 'InUse')).to.match(/^"acme" is restored from it/)
+    await kcp.admin.kubectl(['annotate', 'lc', 'acme', `${restoredFromAnnotation}-`])
+    const isFreed = async (): Promise<boolean> =>
+      (await said('logicalclustersnapshots', 'volumes', 'Deleted', 'InUse')) === '1 claims get their volumes from it'
+    await waitFor(isFreed, { what: 'the snapshot to wait for the claim', deadlineMs: 20_000, intervalMs: 100 })
     await kcp.admin.kubectl(['delete', 'lc', 'with'])
     const gone = async (): Promise<boolean> => (await get('logicalclustersnapshots', 'volumes')) === undefined
     await waitFor(gone, { what: 'the snapshot to be deleted after the last use', deadlineMs: 20_000, intervalMs: 100 })

@@ -304,7 +304,8 @@ describe('a move of a volume', function () {
           .to.be.instanceOf(Obstacle)
           .with.property('reason', 'Starting')
         for (const name of ['second', 'third']) {
-          const { status, obstacle } = (await look(name)) as Outcome
+          const { status, obstacle, againSeconds } = (await look(name)) as Outcome
+          expect(againSeconds).to.equal(2)
           // The workload may stop all the same.
           expect(status.phase).to.equal('Ready')
           expect(obstacle?.reason).to.equal('Queued')
@@ -314,6 +315,12 @@ describe('a move of a volume', function () {
         }
         expect(await moving()).to.deep.equal(both('first'))
       }
+    })
+    it('is looked at rarely while it waits for a place and no workload waits for it', async () => {
+      await place('third', { east: { state: 'Serving' } })
+      const { status, obstacle, againSeconds } = (await look('third')) as Outcome
+      expect([status.phase, obstacle?.reason]).to.deep.equal(['Ready', 'Queued'])
+      expect(againSeconds).to.be.within(30, 60)
     })
     it('gets its last round without a place', async () => {
       await place('third', { west: { state: 'Assumed' } })

@@ -5,6 +5,7 @@ import { createClient, type KubeClient } from '#client/index.ts'
 import {
   filledAnnotation,
   logicalClusters,
+  restoredFromAnnotation,
   restoringAnnotation,
   type LogicalCluster,
   type Subject,
@@ -88,8 +89,8 @@ async function restoreAs(restoring: Restoring, owners: readonly Subject[]): Prom
         throw new ExitError(`LogicalCluster "${name}" exists already; --into ${name} puts a snapshot of it back`)
       return there
     })
-  const restored = await put(restoring, made.metadata.uid ?? '')
-  await annotate(clusters, made, { [filledAnnotation]: description }, signal)
+  const restored = await put(restoring, made)
+  await annotate(clusters, made, { [filledAnnotation]: description, [restoredFromAnnotation]: null }, signal)
   await untilReady(clusters, name, { signal, timeoutMs: 60_000 })
   tell(name, restored, 'is there')
   console.log(`try:  kcp connect ${name}${rootDirFlag(flags)} -- kubectl get namespaces`)
@@ -113,8 +114,9 @@ async function restoreInto(restoring: Restoring, yes: boolean): Promise<void> {
     return
   }
   await annotate(installation.clusters, object, { [restoringAnnotation]: describe(manifest) }, signal)
-  const restored = await put(restoring, uid)
-  await annotate(installation.clusters, object, { [restoringAnnotation]: null }, signal)
+  const restored = await put(restoring, object)
+  const ended = { [restoringAnnotation]: null, [restoredFromAnnotation]: null }
+  await annotate(installation.clusters, object, ended, signal)
   tell(name, restored, 'is as it was')
 }
 
@@ -132,15 +134,20 @@ async function annotate(
   await clusters.patch(logicalClusters, { name }, 'merge', { metadata: { uid, annotations } }, { signal })
 }
 
-async function put({ file, flags, name, installation, signal }: Restoring, uid: string): Promise<Restored> {
+async function put({ file, flags, name, installation, signal }: Restoring, cluster: LogicalCluster): Promise<Restored> {
   await using transport = await openDirect(installation)
   const client = createClient(transport, { basePath: `/clusters/${name}` })
   // Only the record of the installation says which data are whose; a file could name those of others.
   const object = await snapshotObject(file, flags, signal)
+  if (object !== undefined) {
+    // Its deletion waits for the end of this.
+    const held = `${object.metadata.name}/${object.metadata.uid ?? ''}`
+    await annotate(installation.clusters, cluster, { [restoredFromAnnotation]: held }, signal)
+  }
   let toldAt = Date.now()
   return await restoreSnapshot(() => openSnapshot(file, flags, signal), {
     client,
-    id: clusterIdOf(uid),
+    id: clusterIdOf(cluster.metadata.uid ?? ''),
     validate: flags.validate,
     ...(object !== undefined && { volumes: keptVolumes(object) }),
     progress: (done, all) => {

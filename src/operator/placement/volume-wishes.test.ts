@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
+import type { Condition, GroupVersionResource, KubeObject } from '#apimachinery/meta/index.ts'
 import {
   volumeAnnotation,
   volumeConsentAnnotation,
@@ -90,6 +90,17 @@ describe('a claim that waits for its volume from a snapshot', () => {
     expect((await reconcile({ known: [{ ...(made[0] as VolumeMove) }] })).made).to.deep.equal([])
   })
 
+  const deletionTimestamp = '2026-01-01T00:00:00Z'
+  const ending: LogicalClusterSnapshot = { ...snapshot, metadata: { ...snapshot.metadata, deletionTimestamp } }
+  const begun: Condition = {
+    ...{ type: 'VolumesIncluded', status: 'False', reason: 'DeletingVolumes', message: '' },
+    lastTransitionTime: deletionTimestamp,
+  }
+
+  it('gets it from a snapshot whose deletion waits for that', async () => {
+    expect((await reconcile({ record: ending })).made.map(({ kind }) => kind)).to.deep.equal(['VolumeMove'])
+  })
+
   const named = (fields: object): string =>
     JSON.stringify({ snapshot: 'monday', uid: 'u-monday', claimUid: 'u-old', ...fields })
   for (const { title, story, message } of [
@@ -117,8 +128,8 @@ describe('a claim that waits for its volume from a snapshot', () => {
     { title: 'the member is not registered', story: { members: [] }, message: 'is not registered' },
     { title: 'the annotation is broken', story: { source: 'broken' }, message: 'is not there any more' },
     {
-      title: 'the snapshot is being deleted',
-      story: { record: { ...snapshot, metadata: { ...snapshot.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } } },
+      title: 'the volumes of the snapshot are being deleted',
+      story: { record: { ...ending, status: { volumes: [volume], conditions: [begun] } } },
       message: 'is being deleted',
     },
   ] as readonly { title: string; story: Story; message: string }[])

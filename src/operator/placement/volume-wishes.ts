@@ -5,6 +5,7 @@ import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import { keyFor, namespaceKeyOf, parseKey, type DeepReadonly, type KubeClient } from '#client/index.ts'
 import { systemClock, timestamp } from '#async/index.ts'
 import {
+  areVolumesEnding,
   contentHash,
   emptyVolumeConsent,
   logicalClusterSnapshots,
@@ -197,7 +198,8 @@ function recordOf(
 ): SnapshotVolume | string {
   const named = `LogicalClusterSnapshot "${source.snapshot}"`
   if (snapshot?.metadata.uid !== source.uid) return `${named} is not there any more`
-  if (snapshot.metadata.deletionTimestamp !== undefined) return `${named} is being deleted`
+  // While it waits for its users, its deletion has not begun.
+  if (areVolumesEnding(snapshot)) return `${named} is being deleted`
   const record = snapshot.status?.volumes?.find(({ claimUid }) => claimUid === source.claimUid)
   if (record?.state !== 'Included') return `${named} has no volume of this claim`
   return record.member === from

@@ -16,6 +16,12 @@ describe('the snapshots that a schedule keeps', () => {
     expect(kept([], { last: 3 })).to.deep.equal([])
   })
 
+  it('are also the newest with every volume, however long a member has not answered', () => {
+    const days = daysOf('2026-03', 9).map((text, index) => ({ ...at(text), isWhole: index < 2 }))
+    const found = keptByRetention(days, { last: 3 }, 'UTC')
+    expect([...found].sort()).to.deep.equal([1, 6, 7, 8].map((index) => days[index]?.name))
+  })
+
   it('are the newest of each hour, day, week and month, of all rules together', () => {
     const days = [...daysOf('2026-01', 31), ...daysOf('2026-02', 28), ...daysOf('2026-03', 10)]
     expect(kept(days, { daily: 2, weekly: 3, monthly: 3 })).to.deep.equal([

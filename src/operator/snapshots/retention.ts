@@ -6,6 +6,8 @@ export interface Kept {
   readonly name: string
   /** Unix milliseconds. */
   readonly takenMs: number
+  /** Whether it has every volume that its members could give. */
+  readonly isWhole?: boolean
 }
 
 const hourMs = 3_600_000
@@ -13,7 +15,7 @@ const dayMs = 24 * hourMs
 
 /**
  * The names of those that stay: of each rule, the newest of each of so many hours, days, weeks or months that have one.
- * The newest of all always stays. Days are those of the time zone. Throws RangeError for an unknown one.
+ * The newest of all always stays, and the newest with every volume. Days are those of the time zone. Throws RangeError for an unknown one.
  */
 export function keptByRetention(
   snapshots: readonly Kept[],
@@ -40,6 +42,8 @@ export function keptByRetention(
       periods.add(period)
     }
   }
+  const whole = newestFirst.find(({ isWhole = false }) => isWhole)
+  if (whole !== undefined) kept.add(whole.name)
   return kept
 }
 

@@ -300,6 +300,16 @@ function said(reason: string, message: string): Outcome['active'] {
   return { status: 'False', reason, message }
 }
 
+/** Reasons for which a volume would be left out of any snapshot. */
+const lastingReasons: ReadonlySet<string | undefined> = new Set(['Ephemeral', 'NotBound', 'NotCSI', 'NoSnapshotClass'])
+
+/** Whether it has volumes, and lacks none that it would have if all members were there. */
+function hasEveryVolume({ status }: SeenSnapshot): boolean {
+  const volumes = status?.volumes ?? []
+  const isKept = volumes.some(({ state }) => state === 'Included')
+  return isKept && volumes.every(({ state, reason }) => state === 'Included' || lastingReasons.has(reason))
+}
+
 /** Deletes the snapshots of one logical cluster that the schedule does not keep, and those that failed before the newest. */
 async function deleteOld(
   { spec }: Seen,
@@ -311,7 +321,13 @@ async function deleteOld(
   if (suspend || !isTimeZone(timeZone)) return
   const complete = snapshots.flatMap((one) =>
     one.status?.phase === 'Completed'
-      ? [{ name: one.metadata.name, takenMs: Date.parse(one.status.startTime ?? one.metadata.creationTimestamp ?? '') }]
+      ? [
+          {
+            name: one.metadata.name,
+            takenMs: Date.parse(one.status.startTime ?? one.metadata.creationTimestamp ?? ''),
+            isWhole: hasEveryVolume(one),
+          },
+        ]
       : [],
   )
   if (complete.length === 0) return

@@ -4,9 +4,12 @@ import type { KubeObject } from '#apimachinery/meta/index.ts'
 import { isStatusError, tolerate } from '#apimachinery/status/index.ts'
 import type { DeepReadonly, Informer } from '#client/index.ts'
 import {
+  areVolumesEnding,
+  deletingVolumesReason,
   fillingOf,
   logicalClusters,
   logicalClusterSnapshots,
+  restoredFromAnnotation,
   setCondition,
   snapshotFinalizer,
   snapshotStores,
@@ -38,8 +41,10 @@ const [firstPauseSeconds, maxPauseSeconds] = [10, 600]
 const wholeAgainSeconds = 10
 /** Seconds until a deletion that its store has refused is tried again. */
 const deleteAgainSeconds = 30
-/** Seconds until a deletion looks again whether members have ended theirs, or restores theirs. */
+/** Seconds until a deletion looks again whether members have ended theirs. */
 const workingSeconds = 2
+/** The most seconds until a deletion looks again whether restores have ended: a look asks for all claims. */
+const maxUseSeconds = 30
 /** The reason of condition Complete while storages take their snapshots, and seconds between two looks at them. */
 const takingReason = 'TakingVolumes'
 const volumesLookSeconds = 1
@@ -220,6 +225,8 @@ class Snapshots {
     const busy = this.#busy.get(logicalCluster)
     if (busy !== undefined) {
       busy.add(name)
+      // A snapshot whose storage takes its time looks again in the same attempt.
+      if (completeOf(object)?.reason === takingReason) return {}
       const message = `another snapshot of "${logicalCluster}" is taken first`
       await this.#wait(object, { reason: 'Queued', message }, signal)
       return {}
@@ -381,9 +388,18 @@ class Snapshots {
     const { metadata, spec, status } = object
     if (metadata.finalizers?.includes(snapshotFinalizer) !== true) return {}
     if (spec.deletionPolicy !== 'Retain' && (status?.attempts ?? 0) > 0) {
-      const problem = (await this.#deleteVolumes(object, signal)) ?? (await this.#deleteStored(object, signal))
+      const isBegun = areVolumesEnding(object)
+      const use = isBegun ? undefined : await this.#useOf(object, signal)
+      if (use === undefined && !isBegun && this.#hasVolumes(object)) {
+        // From here no claim gets a volume from it any more.
+        const message = 'members delete the snapshots of its volumes'
+        const update = { type: 'VolumesIncluded', status: 'False', reason: deletingVolumesReason, message } as const
+        await this.#write(object, {}, [update], signal)
+        return { requeueAfterSeconds: 0.05 }
+      }
+      const problem = use ?? (await this.#deleteVolumes(object, signal)) ?? (await this.#deleteStored(object, signal))
       if (problem !== undefined) {
-        const isWorking = problem.reason === 'DeletingVolumes' || problem.reason === 'InUse'
+        const isWorking = problem.reason === deletingVolumesReason || problem.reason === 'InUse'
         const advice = isWorking
           ? problem.message
           : `${problem.message}; spec.deletionPolicy: Retain leaves it there and lets this object go`
@@ -393,6 +409,7 @@ class Snapshots {
           await this.#write(object, {}, [{ type: 'Deleted', status: 'False', reason, message: advice }], signal)
           if (!isWorking) await this.#event(object, { type: 'Warning', reason, message: advice }, signal)
         }
+        if (use !== undefined) return { requeueAfterSeconds: this.#useSeconds(object) }
         return { requeueAfterSeconds: isWorking ? workingSeconds : deleteAgainSeconds }
       }
     }
@@ -400,22 +417,40 @@ class Snapshots {
     return {}
   }
 
-  /** Deletes the volumes in members, once no restore needs them. */
-  async #deleteVolumes(object: Seen, signal: AbortSignal): Promise<Problem | undefined> {
-    const { volumes: taker, clusters } = this.#deps
-    const volumes = (object.status?.volumes ?? []) as readonly SnapshotVolume[]
-    if (taker === undefined || volumes.length === 0) return undefined
+  #hasVolumes({ status }: Seen): boolean {
+    return this.#deps.volumes !== undefined && (status?.volumes ?? []).length > 0
+  }
+
+  /** Seconds until the next look whether restores have ended: the longer the deletion has waited, the later. */
+  #useSeconds({ metadata }: Seen): number {
+    const waited = (this.#deps.clock.now() - Date.parse(metadata.deletionTimestamp ?? '')) / 1000
+    return Math.min(maxUseSeconds, Math.max(workingSeconds, waited / 10))
+  }
+
+  /** Why it is not deleted yet: restores need it. */
+  async #useOf(object: Seen, signal: AbortSignal): Promise<Problem | undefined> {
     const { name, uid } = object.metadata
-    const filling = clusters.store
-      .list()
-      .find((one) => one.spec?.source?.snapshot?.name === name && fillingOf(one) !== undefined)
+    const clusters = this.#deps.clusters.store.list()
+    const held = `${name}/${uid ?? ''}`
+    const restored = clusters.find(({ metadata }) => metadata.annotations?.[restoredFromAnnotation] === held)
+    if (restored !== undefined) {
+      const message = `"${restored.metadata.name}" is restored from it; if that was broken off, run the same command again`
+      return { reason: 'InUse', message }
+    }
+    if (!this.#hasVolumes(object)) return undefined
+    const filling = clusters.find((one) => one.spec?.source?.snapshot?.name === name && fillingOf(one) !== undefined)
     if (filling !== undefined)
       return { reason: 'InUse', message: `"${filling.metadata.name}" is being filled from its objects and volumes` }
     const all = this.#context.virtual('/clusters/*')
     const { items } = await all.list<KubeObject>(claims, { metadataOnly: true, signal })
     const users = items.filter((claim) => volumeSourceOf(claim)?.uid === uid).length
-    if (users > 0) return { reason: 'InUse', message: `${users} claims get their volumes from it` }
-    return await taker.delete(object, volumes, this.#context, signal)
+    return users > 0 ? { reason: 'InUse', message: `${users} claims get their volumes from it` } : undefined
+  }
+
+  async #deleteVolumes(object: Seen, signal: AbortSignal): Promise<Problem | undefined> {
+    if (!this.#hasVolumes(object)) return undefined
+    const volumes = (object.status?.volumes ?? []) as readonly SnapshotVolume[]
+    return await this.#deps.volumes?.delete(object, volumes, this.#context, signal)
   }
 
   async #deleteStored(object: Seen, signal: AbortSignal): Promise<Problem | undefined> {

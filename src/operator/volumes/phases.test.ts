@@ -126,11 +126,15 @@ describe('a move whose data was compared', () => {
   })
   const bound = async (
     status: VolumeMoveStatus,
-    { isSourceLost = false, pods = [] }: { isSourceLost?: boolean; pods?: readonly KubeObject[] } = {},
+    {
+      isSourceLost = false,
+      pods = [],
+      way = 'Copy',
+    }: { isSourceLost?: boolean; pods?: readonly KubeObject[]; way?: string } = {},
   ): Promise<VolumeMoveStatus> => {
     const claim = named('data', { metadata: { name: 'data', uid: 'u', annotations: { [memberAnnotation]: 'east' } } })
     const fresh = named('kcp-v-1', { metadata: { labels: { [volumeMoveLabel]: 'v-1' } }, spec: { volumeName: 'pv-1' } })
-    const spec = { from: 'east', to: 'west', way: 'Copy', claim: 'data', claimUid: 'u', namespace: 'shop' }
+    const spec = { from: 'east', to: 'west', way, claim: 'data', claimUid: 'u', namespace: 'shop' }
     const parties = {
       move: { metadata: { name: 'v-1' }, spec, status: { phase: 'Binding', ...status } },
       upstream: { tryGet: () => Promise.resolve(claim) },
@@ -147,6 +151,14 @@ describe('a move whose data was compared', () => {
     const { volumeName } = await bound(status, { isSourceLost: true })
     expect(volumeName).to.equal('pv-1')
   })
+
+  for (const way of ['Snapshot', 'Shared'])
+    it(`goes on without it if the storage has the data: ${way}`, async () => {
+      const stoppedTime = '2026-01-01T00:00:07Z'
+      const status = await bound({ stoppedTime }, { isSourceLost: true, way })
+      expect(status).to.deep.equal({ phase: 'Binding', stoppedTime, lostAfter: stoppedTime })
+      expect(await bound(status, { isSourceLost: true, way })).to.have.property('volumeName')
+    })
 
   const volumes = [{ persistentVolumeClaim: { claimName: 'data' } }]
   const pods = [named('db-0', { spec: { volumes } })]

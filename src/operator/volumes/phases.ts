@@ -188,7 +188,10 @@ async function copy(
       if (wait === 'rests') refreshes.giveBack(name, move.spec.logicalCluster)
       delete state.wellAt
       await rest(parties, state)
-      return late(await ready(parties, seen.status, { state, claim, old, isAwaited }), refreshAt, wait)
+      const found = await ready(parties, seen.status, { state, claim, old, isAwaited })
+      // A place that becomes free for it is told, so nobody who needs the copy now waits for a look.
+      const mayWait = wait !== 'rests' && !isAwaited
+      return { ...late(found, refreshAt, wait), ...(mayWait && { againSeconds: placeSeconds(wait) }) }
     }
     state.wellAt ??= systemClock.now()
   }
@@ -307,8 +310,12 @@ function queued(status: VolumeMoveStatus, wait: PlaceWait): Outcome {
   return {
     status: { ...status, summary: message },
     obstacle: { reason: 'Queued', message },
-    againSeconds: Math.min(600, 30 + wait.ahead),
+    againSeconds: placeSeconds(wait),
   }
+}
+
+function placeSeconds({ ahead }: PlaceWait): number {
+  return Math.min(600, 30 + ahead)
 }
 
 function waitText({ ahead, sinceMs, why }: PlaceWait): string {
@@ -632,9 +639,9 @@ async function bind(
   const mayStay = target.isEnding && !context.isSourceLost && !hasArrived && move.spec.way !== 'Restore'
   if (target.isGone || mayStay) return await takeBack(parties, context, status)
   if (!hasArrived) {
-    // All data was compared, and nothing writes in a member that is fenced or gone: the claim arrives without it.
-    if (context.isSourceLost && status.digest !== undefined && status.lostAfter === undefined) {
-      const lostAfter = status.lastRound?.completionTime ?? timestamp(systemClock.now())
+    // The new volume has all data, and nothing writes in a member that is fenced or gone: the claim arrives without it.
+    if (context.isSourceLost && isComplete(move, status) && status.lostAfter === undefined) {
+      const lostAfter = status.lastRound?.completionTime ?? status.stoppedTime ?? timestamp(systemClock.now())
       return { status: { ...status, lostAfter }, againSeconds: 0.05 }
     }
     const users = status.lostAfter === undefined && !isUnfilled ? await usersOf(parties, move.spec.claim) : []
@@ -660,14 +667,15 @@ async function bind(
   }
   signal.throwIfAborted()
   const isBound = await release(parties, status.volumeName ?? '')
-  if (hasSnapshots(move) && !(await removeSnapshots(parties))) return { status, againSeconds: 0.5 }
+  const reached = { ...parties, isSourceLost: context.isSourceLost }
+  if (hasSnapshots(move) && !(await removeSnapshots(reached))) return { status, againSeconds: 0.5 }
   const movedTime = status.movedTime ?? timestamp(systemClock.now())
   if (!isBound)
     return {
       status: { ...status, movedTime, summary: `its claim is bound in member cluster "${target.name}"` },
       againSeconds: 0.5,
     }
-  const summary = move.spec.way === 'Restore' ? (status.summary ?? '') : movedText(status, movedTime)
+  const summary = move.spec.way === 'Restore' ? (status.summary ?? '') : movedText(move, status, movedTime)
   return { status: { ...status, movedTime, phase: 'Moved', summary }, againSeconds: 1 }
 }
 
@@ -693,8 +701,14 @@ function usedAgain({ source }: VolumeParties, users: Awaited<ReturnType<typeof u
   )
 }
 
-function movedText({ bytes = 0, stoppedTime, lostAfter, digest }: VolumeMoveStatus, movedTime: string): string {
-  if (lostAfter !== undefined && digest === undefined)
+/** Whether the new volume has all that was written: all data was compared, or the storage of both members has it. */
+function isComplete({ spec: { way } }: DeepReadonly<VolumeMove>, { digest }: VolumeMoveStatus): boolean {
+  return digest !== undefined || way === 'Snapshot' || way === 'Shared'
+}
+
+function movedText(move: DeepReadonly<VolumeMove>, status: VolumeMoveStatus, movedTime: string): string {
+  const { bytes = 0, stoppedTime, lostAfter } = status
+  if (lostAfter !== undefined && !isComplete(move, status))
     return `goes on with the copy of ${lostAfter}; what was written later is in the old member cluster`
   const seconds = (Date.parse(movedTime) - Date.parse(stoppedTime ?? movedTime)) / 1000
   return `${bytesText(bytes)} moved in ${secondsText(seconds)} without the application`
@@ -726,7 +740,9 @@ async function finish(
     return { status, againSeconds: Math.min(60, Math.max(1, waitMs / 1000)) }
   // A mover of a member that was lost could not be removed before; with it, the claim could not be deleted.
   const isWithoutMovers = status.lostAfter === undefined || (await removeMovers(parties, 'source'))
-  if (!isWithoutMovers || !(await deleteKept(parties, source))) return { status, againSeconds: 1 }
+  // Nor could its VolumeSnapshot.
+  const hasNone = status.lostAfter === undefined || !hasSnapshots(move) || (await removeSnapshots(parties))
+  if (!isWithoutMovers || !hasNone || !(await deleteKept(parties, source))) return { status, againSeconds: 1 }
   if (move.spec.way === 'Shared') await forgetShared(parties)
   return { status, isOver: true }
 }

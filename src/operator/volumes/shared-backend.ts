@@ -339,14 +339,20 @@ async function ensureSnapshot(
   )
 }
 
-/** Deletes the snapshots of the move in the members that are not gone; true once they are deleted. */
-export async function removeSnapshots({ move, source, target, signal }: VolumeParties): Promise<boolean> {
+/** Deletes the snapshots of the move in the members that are not gone or lost; true once they are deleted. */
+export async function removeSnapshots({
+  move,
+  source,
+  target,
+  isSourceLost = false,
+  signal,
+}: VolumeParties & { readonly isSourceLost?: boolean }): Promise<boolean> {
   const name = newClaimName(move)
   const label = move.metadata.name
   let isGone = true
   for (const [{ client, isGone: isMemberGone }, namespace] of [
     [target, systemNamespace],
-    [source, source.namespace],
+    ...(isSourceLost ? [] : ([[source, source.namespace]] as const)),
   ] as const) {
     if (isMemberGone) continue
     const found = await client.tryGet<Snapshot>(snapshots, { namespace, name }, { signal })

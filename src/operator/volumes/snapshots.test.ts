@@ -256,6 +256,38 @@ describe('the volumes in a LogicalClusterSnapshot', () => {
     expect(volumes.map(({ state }) => state)).to.deep.equal(['Included', 'Included'])
   })
 
+  it('are Pending while their member is not connected or does not answer, and left out when it is too late', async () => {
+    const planned = await plan(both)
+    for (const problem of [undefined, statusError(503, 'ServiceUnavailable', 'later'), new Error('reset')]) {
+      let isBroken = true
+      const { client } = east
+      const broken = { ...client, tryGet: () => Promise.reject(problem ?? new Error()) } as unknown as KubeClient
+      const access = { client: broken }
+      const accessOf = () => (isBroken ? problem && access : east)
+      const patient = new VolumeSnapshots({ readyWithinMs: 60_000, accessOf })
+      const waiting = await patient.take(snapshot, planned, signal)
+      expect(waiting).to.deep.equal(planned)
+      const late = await new VolumeSnapshots({ readyWithinMs: -1, accessOf }).take(snapshot, planned, signal)
+      expect(late.map(({ state }) => state)).to.deep.equal(['LeftOut', 'LeftOut'])
+      isBroken = false
+      const volumes = await patient.take(snapshot, waiting, signal)
+      expect(volumes.map(({ state }) => state)).to.deep.equal(['Included', 'Included'])
+    }
+  })
+
+  it('leave nothing in the storage if a member loses a claim whose snapshot it has taken', async () => {
+    east.policy = 'Retain'
+    const planned = await plan(both)
+    east.isReady = false
+    await taker(60_000).take(snapshot, planned, signal)
+    for (const name of ['data', 'made']) east.objects.delete(`persistentvolumeclaims/${below}/${name}`)
+    const volumes = await taker(60_000).take(snapshot, planned, signal)
+    expect(volumes.map(({ reason }) => reason)).to.deep.equal(['NotBound', 'NotBound'])
+    expect(east.handles.size).to.equal(2)
+    await taker().tidy(snapshot, volumes, signal)
+    expect([...east.handles]).to.deep.equal([])
+  })
+
   for (const { title, status } of [
     { title: 'a size', status: { restoreSize: '-1' } },
     { title: 'a size', status: { restoreSize: '9999999999Pi' } },

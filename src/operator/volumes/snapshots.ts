@@ -106,15 +106,17 @@ export class VolumeSnapshots {
   ): Promise<SnapshotVolume[]> {
     const label = { [volumeSnapshotLabel]: uid }
     const classes = new Map<string, Promise<string | undefined>>()
+    const since = this.#since.get(uid) ?? { began: performance.now(), failing: new Map() }
     // All are begun before the first one is looked at, so that they are as near to each other as the storage allows.
     const begun = await inParallel(volumes, (one) =>
       one.driver === undefined
-        ? this.#safely(one, signal, (client) => begin(client, one, { label, classes, signal }))
+        ? this.#safely(one, { since, signal }, (client) => begin(client, one, { label, classes, signal }))
         : Promise.resolve(one),
     )
-    const since = this.#since.get(uid) ?? { began: performance.now(), failing: new Map() }
     const looked = await inParallel(begun, (one) =>
-      this.#safely(one, signal, async (client) => {
+      this.#safely(one, { since, signal }, async (client) => {
+        // Its member did not answer.
+        if (one.driver === undefined) return one
         const found = await look(client, one, { label, signal })
         if ('volume' in found) return found.volume
         if (!this.#isTooLate(one, found, since)) return one
@@ -128,8 +130,8 @@ export class VolumeSnapshots {
   }
 
   #isTooLate({ claimUid }: SnapshotVolume, { error }: { readonly error: string | undefined }, since: Since): boolean {
+    if (this.#isOver(since)) return true
     const now = performance.now()
-    if (now - since.began > (this.#deps.readyWithinMs ?? readyMs)) return true
     if (error === undefined) {
       since.failing.delete(claimUid)
       return false
@@ -137,6 +139,10 @@ export class VolumeSnapshots {
     const failing = since.failing.get(claimUid) ?? now
     since.failing.set(claimUid, failing)
     return now - failing > errorMs
+  }
+
+  #isOver({ began }: Since): boolean {
+    return performance.now() - began > (this.#deps.readyWithinMs ?? readyMs)
   }
 
   /**
@@ -148,11 +154,18 @@ export class VolumeSnapshots {
     volumes: readonly SnapshotVolume[],
     signal: AbortSignal,
   ): Promise<void> {
+    const label = { [volumeSnapshotLabel]: uid }
     await inParallel(
       volumes.filter(({ name }) => name !== undefined),
       async (one) => {
         const client = this.#deps.accessOf(one.member ?? '')?.client
-        if (client !== undefined) await removeSnapshot(client, one, { uid, signal }).catch(() => undefined)
+        if (client === undefined) return
+        try {
+          if (one.state !== 'Included') await letGo(client, one, { label, signal })
+          await removeSnapshot(client, one, { uid, signal })
+        } catch {
+          signal.throwIfAborted()
+        }
       },
     )
     signal.throwIfAborted()
@@ -204,20 +217,24 @@ export class VolumeSnapshots {
     return found.flat()
   }
 
-  /** What a member answers, or that it does not, is the reason why a volume is left out; the others go on. */
+  /**
+   * What a member refuses is the reason why a volume is left out, and that it does not answer once it is too late; the
+   * others go on.
+   */
   async #safely(
     one: SnapshotVolume,
-    signal: AbortSignal,
+    { since, signal }: { readonly since: Since; readonly signal: AbortSignal },
     step: (client: KubeClient) => Promise<SnapshotVolume>,
   ): Promise<SnapshotVolume> {
     if (one.state !== 'Pending') return one
     const client = this.#deps.accessOf(one.member ?? '')?.client
-    if (client === undefined)
-      return leftOut(one, 'Unreachable', `member cluster "${one.member ?? ''}" is not connected`)
     try {
+      // The syncers of all members start with the operator, and after it.
+      if (client === undefined) throw new Error(`member cluster "${one.member ?? ''}" is not connected`)
       return await step(client)
     } catch (error) {
       signal.throwIfAborted()
+      if (mayPass(error) && !this.#isOver(since)) return one
       const { reason, message } = reasonOf(error)
       return leftOut(one, reason, message)
     }
@@ -372,6 +389,12 @@ function reasonOf(error: unknown): { readonly reason: string; readonly message: 
   const message = error instanceof Error ? error.message : String(error)
   if (error instanceof Obstacle) return { reason: error.reason, message }
   return { reason: isStatusError(error) ? 'Refused' : 'Unreachable', message }
+}
+
+/** Whether a member may soon answer otherwise: it was not reached, it is busy, or its server is broken. */
+function mayPass(error: unknown): boolean {
+  if (error instanceof Obstacle) return false
+  return !isStatusError(error) || error.code === 429 || error.code >= 500
 }
 
 async function inParallel<T, R>(items: readonly T[], step: (item: T) => Promise<R>): Promise<R[]> {

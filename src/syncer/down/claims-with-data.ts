@@ -68,8 +68,7 @@ export async function refuseOtherPods(
   if (placed[member.name]?.start === undefined || !isGrowing({ member, copy }, object)) return
   const { start, end } = ordinalsIn(object, member.name)
   const had = copy === undefined ? { start, end: start } : ordinalsIn(copy)
-  for (let ordinal = start; ordinal < Math.min(end, start + maxNewOrdinals); ordinal++) {
-    if (had.start <= ordinal && ordinal < had.end) continue
+  for (const ordinal of newOrdinals({ start, end }, had)) {
     const pod = `${name}-${ordinal}`
     const found = await upstreamClient.tryGet<KubeObject>(gvrs.pods, { namespace, name: pod }, { signal })
     const other = found?.metadata.annotations?.[memberAnnotation]
@@ -81,6 +80,18 @@ export async function refuseOtherPods(
 
 /** More than the scheduler gives a member at a time. */
 const maxNewOrdinals = 64
+
+interface Ordinals {
+  readonly start: number
+  readonly end: number
+}
+
+/** Those that the copy does not have, of each side the nearest to it: of these, the scheduler gives one at a time. */
+export function* newOrdinals({ start, end }: Ordinals, had: Ordinals): Generator<number> {
+  let left = maxNewOrdinals
+  for (let ordinal = Math.min(had.start, end) - 1; ordinal >= start && left > 0; ordinal--, left--) yield ordinal
+  for (let ordinal = Math.max(had.end, start); ordinal < end && left > 0; ordinal++, left--) yield ordinal
+}
 
 function runs(state: CopyState | undefined): boolean {
   return state !== undefined && state !== 'Lost' && state !== 'Fenced'
