@@ -13,6 +13,7 @@ import {
   movedVolumeAnnotation,
   parseAnnotation,
   placedOn,
+  tryLocator,
   volumeAnnotation,
   volumeConsentAnnotation,
   volumeLockAnnotation,
@@ -114,6 +115,26 @@ async function patchClaim(
     if (isStatusError(error, 'Conflict')) throw new Obstacle('Working', error.message, { againSeconds: 0.2 })
     throw error
   })
+}
+
+/**
+ * True if the member still has the claim, with its volume, from before the restore: the claim goes on with that one, as
+ * one that was never deleted does. Throws Obstacle while the member deletes it.
+ */
+export async function goesOn(parties: VolumeParties, claim: Claim): Promise<boolean> {
+  const { move, target, signal } = parties
+  const ref = { namespace: target.namespace, name: move.spec.claim }
+  const found = await target.client.tryGet<Claim>(gvrs.claims, ref, { signal })
+  if (found === undefined || tryLocator(found)?.uid !== move.spec.claimUid) return false
+  const { annotations = {}, deletionTimestamp } = found.metadata
+  if (annotations[keptVolumeAnnotation] !== undefined) return false
+  if (deletionTimestamp !== undefined)
+    throw new Obstacle('Working', `member cluster "${target.name}" deletes the claim of before`, { againSeconds: 1 })
+  const { volumeName } = found.spec ?? {}
+  if (found.status?.phase !== 'Bound' || volumeName === undefined) return false
+  // With the name, no member makes an empty volume for it, whatever becomes of that one.
+  await patchClaim(parties, claim, { annotations: { [volumeSourceAnnotation]: null } }, { volumeName })
+  return true
 }
 
 export interface Users {

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { statusError, type StatusError } from '#apimachinery/status/index.ts'
 import type { KubeObject } from '#apimachinery/meta/index.ts'
 import {
+  locatorAnnotation,
   memberAnnotation,
   volumeAnnotation,
   volumeConsentAnnotation,
@@ -47,7 +48,14 @@ describe('the obstacle in an error', () => {
 
 describe('a claim that gets its volume from a snapshot', () => {
   const source = JSON.stringify({ snapshot: 'monday', uid: 'u-monday', claimUid: 'u-old' })
-  const step = async ({ annotations = {}, provisioner = 'csi.example.com', waits = false }) => {
+  interface Story {
+    readonly annotations?: Record<string, string>
+    readonly provisioner?: string
+    readonly waits?: boolean
+    /** The claim that the member has. */
+    readonly below?: KubeObject
+  }
+  const step = async ({ annotations = {}, provisioner = 'csi.example.com', waits = false, below }: Story) => {
     const claim = {
       ...{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', spec: { storageClassName: 'fast' } },
       metadata: {
@@ -62,8 +70,12 @@ describe('a claim that gets its volume from a snapshot', () => {
       name: 'east',
       namespace: 'below',
       client: {
-        tryGet: ({ resource }: { resource: string }) =>
-          Promise.resolve(resource === 'storageclasses' ? { metadata: { name: 'fast' }, provisioner } : undefined),
+        tryGet: ({ resource }: { resource: string }, { namespace }: { namespace?: string }) => {
+          if (resource === 'persistentvolumeclaims' && namespace === 'below') return Promise.resolve(below)
+          return Promise.resolve(
+            resource === 'storageclasses' ? { metadata: { name: 'fast' }, provisioner } : undefined,
+          )
+        },
         list: () => Promise.resolve({ items: [] }),
         create: (_: object, object: KubeObject) => Promise.resolve(made.push(object)),
       },
@@ -103,6 +115,27 @@ describe('a claim that gets its volume from a snapshot', () => {
     const { outcome, made } = await step({ waits: true })
     expect(outcome).to.have.property('obstacle').that.includes({ reason: 'Queued' })
     expect(made).to.deep.equal([])
+  })
+
+  const locator = (uid: string): string =>
+    JSON.stringify({ cluster: 'acme', clusterId: 'a1', namespace: 'shop', name: 'data', uid })
+  const copyOf = (uid: string, metadata: object = {}): KubeObject => ({
+    ...{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', spec: { volumeName: 'pv-1' }, status: { phase: 'Bound' } },
+    metadata: { name: 'data', namespace: 'below', annotations: { [locatorAnnotation]: locator(uid) }, ...metadata },
+  })
+
+  it('keeps the volume that its member still has of it', async () => {
+    const { outcome, written, made } = await step({ below: copyOf('u') })
+    expect(outcome).to.include({ isOver: true })
+    expect(written).to.contain('"kcp.dev/volume-source":null').and.to.contain('"volumeName":"pv-1"')
+    expect(made).to.deep.equal([])
+  })
+
+  it('waits while its member deletes that of before, and does not take one of another claim', async () => {
+    const ending = await step({ below: copyOf('u', { deletionTimestamp: '2026-01-01T00:00:00Z' }) })
+    expect(ending.outcome).to.include({ reason: 'Working', againSeconds: 1 })
+    expect(ending.made).to.deep.equal([])
+    expect((await step({ below: copyOf('u-before') })).made).to.have.length(2)
   })
 
   it('gets none of another driver', async () => {

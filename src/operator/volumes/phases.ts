@@ -12,6 +12,7 @@ import {
   claimInSource,
   claimUpstream,
   deleteKept,
+  goesOn,
   isConsented,
   isLossAccepted,
   isOwned,
@@ -409,6 +410,7 @@ async function fill(
   }
   state.wellAt ??= systemClock.now()
   state.isResting = false
+  if (lockOf(claim)?.move !== name && (await goesOn(parties, claim))) return await undo(parties, context, before)
   await lock(parties, claim)
   const className = storageClass ?? claim.spec?.storageClassName ?? ''
   await requireDriver(parties, className, snapshot.driver)
