@@ -52,7 +52,7 @@ describe('rows of usage', () => {
       kept.set(hour, usageRowsText(rows))
       return Promise.resolve()
     },
-    since: () => Promise.resolve([...kept.values()].flatMap(parseUsageRows)),
+    of: (ids) => Promise.resolve([...kept.values()].flatMap((text) => parseUsageRows(text, ids))),
   }
   const { signal } = new AbortController()
   const start = Date.parse('2026-11-27T13:00:00Z')
@@ -71,7 +71,7 @@ describe('rows of usage', () => {
     book.add({ id: 'a', name: 'acme', requests: 1 })
     await book.save(signal)
     kept.set('damaged', 'no row\n2026-11-27T13:00:00Z\ta\tacme\t1\n')
-    const rows = mergeUsageRows(await history.since('', signal))
+    const rows = mergeUsageRows(await history.of(new Set(['a', 'b']), '', signal))
     expect(
       rows.map(({ hour, name, requests, watchSeconds, byteSeconds }) => [
         hour,
@@ -85,6 +85,11 @@ describe('rows of usage', () => {
       ['2026-11-27T13:00:00Z', 'other', 0, 1, 0],
       ['2026-11-27T14:00:00Z', 'acme', 1, 0, 0],
     ])
+    const others = await history.of(new Set(['b', 'acme', '2026-11-27T13:00:00Z', '']), '', signal)
+    expect(
+      others.map(({ name }) => name),
+      'only by id',
+    ).to.deep.equal(['other'])
   })
 
   it('keep what could not be saved', async () => {

@@ -37,8 +37,8 @@ export interface UsageHistory {
   /** The rows that this writer saved for an hour; empty if there are none. */
   own(hour: string, signal: AbortSignal): Promise<readonly UsageRow[]>
   save(hour: string, rows: readonly UsageRow[], signal: AbortSignal): Promise<void>
-  /** The rows of all writers from this hour on, in any order. */
-  since(hour: string, signal: AbortSignal): Promise<readonly UsageRow[]>
+  /** The rows of these logical clusters from this hour on, of all writers and in any order. */
+  of(ids: ReadonlySet<string>, hour: string, signal: AbortSignal): Promise<readonly UsageRow[]>
 }
 
 export const hourMs = 3_600_000
@@ -86,16 +86,35 @@ export function usageRowsText(rows: Iterable<UsageRow>): string {
   return text
 }
 
-/** The rows of a text from `usageRowsText`; lines that are damaged are left out. */
-export function parseUsageRows(text: string): UsageRow[] {
-  return text.split('\n').flatMap((line) => {
-    const [hour = '', id = '', name = '', ...texts] = line.split('\t')
-    const sums = texts.map(Number)
-    if (name === '' || sums.length < usageSums.length || !sums.every(Number.isFinite)) return []
-    const row = newUsageRow({ hour, id, name })
-    for (const [index, column] of usageSums.entries()) row[column] = sums[index] ?? 0
-    return [row]
-  })
+/**
+ * The rows of a text from `usageRowsText`; lines that are damaged are left out. `ids`: only these logical clusters, and
+ * the lines of all others make no objects.
+ */
+export function parseUsageRows(text: string, ids?: ReadonlySet<string>): UsageRow[] {
+  const rows: UsageRow[] = []
+  for (let at = 0; at < text.length;) {
+    const newline = text.indexOf('\n', at)
+    const end = newline < 0 ? text.length : newline
+    const line = text.slice(at, end)
+    at = end + 1
+    const row = ids === undefined || ids.has(idIn(line)) ? rowIn(line) : undefined
+    if (row !== undefined) rows.push(row)
+  }
+  return rows
+}
+
+function idIn(line: string): string {
+  const begin = line.indexOf('\t') + 1
+  return line.slice(begin, line.indexOf('\t', begin))
+}
+
+function rowIn(line: string): UsageRow | undefined {
+  const [hour = '', id = '', name = '', ...texts] = line.split('\t')
+  const sums = texts.map(Number)
+  if (name === '' || sums.length < usageSums.length || !sums.every(Number.isFinite)) return undefined
+  const row = newUsageRow({ hour, id, name })
+  for (const [index, column] of usageSums.entries()) row[column] = sums[index] ?? 0
+  return row
 }
 
 function compare(a: string, b: string): number {

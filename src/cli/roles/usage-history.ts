@@ -71,26 +71,48 @@ export function openUsageHistory({ client, writer, makesNamespace = false }: His
       prunedIn = hour
       await prune(client, hour, signal)
     },
-    since: (hour, signal) => usageRowsSince(client, hour, signal),
+    async of(ids, hour, signal) {
+      const rows: UsageRow[] = []
+      const selected = {
+        namespace: installationNamespace,
+        labelSelector: selectorSince(hour),
+        signal,
+        limit: mapsPerPage,
+      }
+      for (let page = ''; ;) {
+        const list = await client.list<UsageMap>(configMaps, { ...selected, ...(page !== '' && { continue: page }) })
+        // Unpacked one after the other, in a thread: the requests of others run in between.
+        for (const map of list.items) if (isSince(map, hour)) for (const row of await rowsOf(map, ids)) rows.push(row)
+        page = list.metadata.continue ?? ''
+        if (page === '') return rows
+      }
+    },
   }
 }
 
+/** How many ConfigMaps are in memory at once while a server reads the rows of a few logical clusters. */
+const mapsPerPage = 20
 /** The most hours that are asked for by name: a selector is part of a URL. */
 const maxNamedHours = 100
 
-/** The rows of all writers from this hour on. Of a few hours, no other ConfigMaps are read. */
-export async function usageRowsSince(client: KubeClient, hour: string, signal: AbortSignal): Promise<UsageRow[]> {
+/** Selects at least the ConfigMaps from this hour on. Of a few hours, no other ConfigMaps are read. */
+function selectorSince(hour: string): string {
   const count = Math.ceil((Date.now() + hourMs - Date.parse(hour)) / hourMs)
-  const hours = count > maxNamedHours ? [] : Array.from({ length: count }, (_, i) => Date.parse(hour) + i * hourMs)
-  const isFew = hours.length > 0
-  const { items } = await client.list<UsageMap>(configMaps, {
-    namespace: installationNamespace,
-    labelSelector: isFew ? `${usageLabel} in (${hours.map((ms) => labelOf(hourOf(ms))).join(',')})` : usageLabel,
-    signal,
-  })
+  if (count > maxNamedHours) return usageLabel
+  const hours = Array.from({ length: Math.max(1, count) }, (_, i) => labelOf(hourOf(Date.parse(hour) + i * hourMs)))
+  return `${usageLabel} in (${hours.join(',')})`
+}
+
+function isSince({ metadata }: UsageMap, hour: string): boolean {
+  return (metadata.labels?.[usageLabel] ?? '') >= labelOf(hour)
+}
+
+/** The rows of all writers from this hour on. */
+export async function usageRowsSince(client: KubeClient, hour: string, signal: AbortSignal): Promise<UsageRow[]> {
+  const labelSelector = selectorSince(hour)
+  const { items } = await client.list<UsageMap>(configMaps, { namespace: installationNamespace, labelSelector, signal })
   const rows: UsageRow[] = []
-  for (const map of items)
-    if ((map.metadata.labels?.[usageLabel] ?? '') >= labelOf(hour)) rows.push(...(await rowsOf(map)))
+  for (const map of items) if (isSince(map, hour)) for (const row of await rowsOf(map)) rows.push(row)
   return rows
 }
 
@@ -115,10 +137,10 @@ function labelOf(hour: string): string {
   return hour.slice(0, 13)
 }
 
-async function rowsOf({ binaryData }: UsageMap): Promise<UsageRow[]> {
+async function rowsOf({ binaryData }: UsageMap, ids?: ReadonlySet<string>): Promise<UsageRow[]> {
   if (binaryData?.rows === undefined) return []
   const text = await promisify(gunzip)(Buffer.from(binaryData.rows, 'base64'), { maxOutputLength: maxTextBytes })
-  return parseUsageRows(text.toString('utf8'))
+  return parseUsageRows(text.toString('utf8'), ids)
 }
 
 const maxTextBytes = 16 * 1024 * 1024

@@ -46,7 +46,7 @@ export interface ConsoleOptions {
   readonly namespace: string
   readonly hostUsers?: HostUsers
   /** The rows of usage; absent: none are kept. */
-  readonly usage?: Pick<UsageHistory, 'since'>
+  readonly usage?: Pick<UsageHistory, 'of'>
   /** The host, whose LogicalClusters and MemberClusters admins may read. Absent: they are in the logical cluster `root`. */
   readonly host?: Transport
   /** The folder of the page. Default: where the build leaves it. */

@@ -164,14 +164,15 @@ async function putObjects(
     )
   const value = decodeObjects(await exchange.request.body({ maxBytes: maxObjectsBytes }))
   const { objects: items, deletions, validate, onlyNew, whileFilling, run } = bodyOf(value)
-  if (whileFilling && cluster.filling === undefined)
-    throw conflict(logicalClusters, cluster.name, 'it is open to its users already: what they wrote would be replaced')
   const objects = await dependencies.watchCache.cluster(cluster.id, { signal })
   if (run !== undefined) requireReceiving(cluster, objects, run)
   await dependencies.catalog.load(objects, signal)
   if (validate !== false)
     for (const item of items)
       requireValid(item, objects, { exchange, cluster, dependencies, kindOnly: validate === 'kind' })
+  // Asked without a wait before the writes: it may have been opened to its users since the request began.
+  if (whileFilling && dependencies.directory.byId(cluster.id)?.filling === undefined)
+    throw conflict(logicalClusters, cluster.name, 'it is open to its users already: what they wrote would be replaced')
   const counts = { created: 0, updated: 0, unchanged: 0, deleted: 0 }
   const put = async ({ resource, object }: Item): Promise<void> => {
     counts[await putObject(objects, { resource, object }, { onlyNew, signal })]++
