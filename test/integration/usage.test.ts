@@ -1,7 +1,9 @@
 // Usage of logical clusters, compared with a recount of everything, and after a crash.
 import { expect } from 'chai'
+import { gzipSync } from 'node:zlib'
 import type { LogicalCluster } from '#crds/index.ts'
 import { runKcp, waitFor } from '#test/support/index.ts'
+import { signedIn } from './console-browser.ts'
 import { startInstance, type KcpInstance, type Tenant } from './kcp-instance.ts'
 
 interface Item {
@@ -216,5 +218,45 @@ describe('usage of logical clusters', function () {
     expect(allocation?.pvCost).to.be.closeTo(allocation?.pvByteHours ?? 0, 1e-6)
     expect(allocation?.totalCost).to.equal(allocation?.pvCost)
     expect(await usage('none')).to.equal('')
+    const { stderr } = await runKcp(['usage', '--root-dir', instance.rootDir, '--since', '30d'])
+    expect(stderr).to.match(/the oldest rows are of 2[0-9T:-]+Z: what was used before is not in these numbers/)
+  })
+
+  it('is in the console, of the logical cluster that it shows', async () => {
+    await using browser = await signedIn(instance)
+    const answer = await browser.fetch('GET', '/console/api/usage?cluster=other')
+    const { rows } = answer.json() as unknown as { rows: Item[] }
+    expect([answer.status, ...new Set(rows.map(({ name }) => name))]).to.deep.equal([200, 'other'])
+    const sum = rows.reduce((sum, row) => sum + row.requests, 0)
+    expect(sum).to.be.greaterThan(250)
+  })
+
+  it('of hours that are over is in one ConfigMap, with the same sums', async () => {
+    const hour = new Date(Date.now() - 5 * 3600e3).toISOString().slice(0, 13)
+    const path = '/clusters/root/api/v1/namespaces/kcp-system/configmaps'
+    const digits = hour.replace(/\D/g, '')
+    for (const requests of [1, 2, 3]) {
+      const line = `${hour}:00:00Z\told-id\told\t${requests}\t0\t0\t0\t0\t0\t0\n`
+      const body = {
+        metadata: { name: `kcp-usage-${digits}-w${requests}-0`, labels: { 'kcp.dev/usage-hour': hour } },
+        binaryData: { rows: gzipSync(line).toString('base64') },
+      }
+      expect((await instance.admin.http.request('POST', path, { body })).status).to.equal(201)
+    }
+    const sumOf = async (): Promise<number | undefined> => (await itemOf('old'))?.requests
+    expect(await sumOf()).to.equal(6)
+    // A server archives after its first save, and once an hour.
+    await instance.process.kill()
+    await instance.process.start()
+    expect(await make(other, 'saved')).to.equal(201)
+    const names = async (): Promise<string[]> => {
+      const { items } = (await instance.admin.http.request('GET', path)).json() as unknown as {
+        items: { metadata: { name: string } }[]
+      }
+      return items.map(({ metadata }) => metadata.name).filter((name) => name.includes(digits))
+    }
+    await waitFor(async () => (await names()).length === 1, { what: 'one ConfigMap', ...within })
+    expect(await names()).to.deep.equal([`kcp-usage-all-${digits}-0`])
+    expect(await sumOf()).to.equal(6)
   })
 })

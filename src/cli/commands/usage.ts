@@ -38,7 +38,10 @@ export async function run(
   const all = mergeUsageRows(await usageRowsSince(installation.clusters, from, signal))
   const rows = all.filter((row) => row.hour >= from && (name === undefined || row.name === name))
   process.stdout.write(usageText(hourly ? rows : sumRows(rows), { output, prices: priced, rows, nowMs }))
+  const oldest = all[0]?.hour ?? ''
   if (rows.length === 0) console.error('there are no rows of that time yet; they are written every minute')
+  else if (oldest > from)
+    console.error(`the oldest rows are of ${oldest}: what was used before is not in these numbers`)
 }
 
 /** Reads a time as Unix milliseconds: a duration before now, such as 90m, 24h or 30d, or a time in RFC 3339. */

@@ -22,7 +22,12 @@ describe('objects that are put while a logical cluster is filled', () => {
     const objects = { get: () => undefined, create: (key: unknown) => Promise.resolve(written.push(key)) }
     const dependencies = {
       watchCache: { cluster: () => Promise.resolve(objects) },
-      catalog: { load: () => Promise.resolve(meanwhile(clusters)) },
+      catalog: {
+        load: () => {
+          meanwhile(clusters)
+          return Promise.resolve()
+        },
+      },
       directory: { byId: (id: string) => clusters.get(id) },
     } as unknown as EndpointDependencies
     await snapshot(exchange, cluster, dependencies).catch((error: unknown) => written.push(String(error)))
