@@ -1,5 +1,5 @@
-// ObjectKeys as bytes: `PREFIX` CLUSTER `\0` RESOURCE `\0` NAMESPACE `\0` NAME. No part contains a zero byte, which sorts
-// before all else, so the order of the bytes is the order of ObjectKeys.
+// ObjectKeys as bytes: `PREFIX` CLUSTER `\0` RESOURCE `\0` NAMESPACE `\0` NAME. No part but the name contains a zero byte, which
+// sorts before all else, so the order of the bytes is the order of ObjectKeys.
 import type { ClusterId } from '#apimachinery/meta/index.ts'
 import type { ListScope, ObjectKey } from '#store/store.ts'
 
@@ -47,8 +47,10 @@ export class KeyBytes {
     const text = decoded(key)
     if (!text.startsWith(this.#prefix)) return undefined
     const parts = text.slice(this.#prefix.length).split('\0')
-    const [cluster, resource, namespace, name] = parts
-    if (parts.length !== 4 || !cluster || !resource || namespace === undefined || !name) return undefined
+    const [cluster, resource, namespace] = parts
+    // Some kinds allow a zero byte in names.
+    const name = parts.slice(3).join('\0')
+    if (!cluster || !resource || namespace === undefined || name === '') return undefined
     return { cluster: cluster as ClusterId, resource, namespace, name }
   }
 }

@@ -70,6 +70,27 @@ describe('objects in PostgreSQL', function () {
     },
   })
 
+  it('refuse a name that cannot be indexed, and do the other writes that were sent with it', async () => {
+    await using store = await openIn(postgres.servers, { schema: freshSchema() })
+    const cluster = freshCluster()
+    const long = (length: number): string => randomBytes(length).toString('hex').slice(0, length)
+    const outcomes = await Promise.allSettled(
+      ['a', long(5000), 'b', long(2300), 'zero\0byte'].map((name) =>
+        store.create(key(name, cluster), valueOf('x'), { signal }),
+      ),
+    )
+    expect(outcomes.map(({ status }) => status)).to.deep.equal(['fulfilled', 'rejected', ...Array(3).fill('fulfilled')])
+    const { items } = await store.list({ cluster }, { signal })
+    expect(items.map((item) => item.key.name)).to.have.members([
+      'a',
+      'b',
+      'zero\0byte',
+      items.find((item) => item.key.name.length === 2300)!.key.name,
+    ])
+    await store.deleteCluster(cluster, { signal })
+    expect((await store.list({ cluster }, { signal })).items).to.deep.equal([])
+  })
+
   it('drop history that is old, and tell watches from before it', async () => {
     const schema = freshSchema()
     await using store = await openIn(postgres.servers, { schema, historyMs: 300 })

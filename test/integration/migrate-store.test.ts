@@ -49,6 +49,8 @@ for (const kind of ['etcd', 'postgres'] as const)
         intervalMs: 20,
       })
       broken.kill('SIGKILL')
+      const refused = await runKcp(['start', '--root-dir', rootDir, '--port', String(file.port)], { expectCode: 'any' })
+      expect(refused.stderr).to.contain('kcp migrate-store runs')
       const moved = await migrate()
       expect(moved.code, moved.stderr).to.equal(0)
       expect(moved.stdout).to.match(/\d+ objects, .* are copied and compared/)
@@ -69,6 +71,13 @@ for (const kind of ['etcd', 'postgres'] as const)
         expect(Buffer.from(stdout, 'base64').toString()).to.equal('sesame')
       }
       await check(server.flags)
+      const more = kind === 'etcd' ? ['--etcd-prefix', '/other'] : ['--postgres-schema', 'other']
+      const wrong = await runKcp(['migrate-store', '--root-dir', rootDir, ...server.flags, ...more, '--back'], {
+        expectCode: 'any',
+      })
+      expect(wrong.stderr).to.match(
+        /the logical clusters of .* are in (etcd below \/kcp|PostgreSQL in schema kcp), not/,
+      )
       const back = await migrate('--back')
       expect(back.code, back.stderr).to.equal(0)
       expect(readdirSync(join(rootDir, 'data')).filter((name) => name.startsWith('in-'))).to.deep.equal([])

@@ -34,7 +34,8 @@ import { adminKubeconfigRenewal } from './admin-kubeconfig.ts'
 import { openAuditLog, type AuditLogOptions } from './audit-log.ts'
 import { followSignIn } from './sign-in.ts'
 import { certificateExpiry, keepRenewed, type Renewal } from './keep-renewed.ts'
-import { openServerStore, placeOf, type ServerStoreSettings } from './server-store.ts'
+import { openServerStore, type ServerStoreSettings } from './server-store.ts'
+import { isMarked, mark, markNames, requireNoMigration } from './store-marks.ts'
 import { openConsole, type ConsoleSettings } from './console.ts'
 import { openHost } from './host-installation.ts'
 import { memberControllers } from './member-controllers.ts'
@@ -112,7 +113,8 @@ export async function startEmbedded(given: EmbeddedOptions): Promise<Embedded> {
   const audit = options.audit && stack.use(await openAuditLog(options.audit, { metrics, log, signal }))
   const signIn = await followSignIn(options.authenticationConfig, { log, signal })
   const isNew = keptPki === undefined || hasKeysOnly
-  if (options.serverStore !== undefined) await requireNoOtherData(rootDir, options.serverStore)
+  requireNoMigration(rootDir)
+  if (options.serverStore !== undefined) requireNoDatabase(rootDir, options.serverStore)
   const store = stack.use(
     options.serverStore === undefined
       ? await openStore(rootDir, { mayBeNew: isNew })
@@ -411,24 +413,12 @@ const keyEntries: ReadonlySet<string> = new Set(['pki', 'seal.key'])
 async function isOurs(dir: string, entries: readonly string[]): Promise<boolean> {
   if (!entries.includes('data')) return false
   const data = await readdir(join(dir, 'data'))
-  return (
-    ['kcp.db', ...Object.values(storeMarks)].some((name) => data.includes(name)) ||
-    (data.length === 0 && entries.length === 1)
-  )
+  return ['kcp.db', ...markNames].some((name) => data.includes(name)) || (data.length === 0 && entries.length === 1)
 }
 
-/** Files in `data` of installations whose logical clusters are elsewhere. */
-export const storeMarks = { etcd: 'in-etcd', postgres: 'in-postgres' } as const
-
-/** Throws ExitError if the logical clusters of the directory are in another kind of store, and would be missing. */
-async function requireNoOtherData(rootDir: string, { kind }: ServerStoreSettings): Promise<void> {
-  const other = kind === 'etcd' ? 'postgres' : 'etcd'
-  const data = join(rootDir, 'data')
-  if (existsSync(join(data, storeMarks[other])))
-    throw new ExitError(
-      `the logical clusters of "${rootDir}" are in ${other}: run kcp migrate-store --back first, and then kcp migrate-store with --store ${kind}`,
-    )
-  if (!existsSync(join(data, 'kcp.db'))) return
+/** Throws ExitError if the directory has an embedded database, whose logical clusters would be missing in a server. */
+function requireNoDatabase(rootDir: string, { kind }: ServerStoreSettings): void {
+  if (!existsSync(join(rootDir, 'data', 'kcp.db'))) return
   throw new ExitError(
     `"${rootDir}" has an embedded database: take it there with kcp migrate-store --root-dir ${rootDir} --store ${kind} and the same flags`,
   )
@@ -443,10 +433,9 @@ async function openInServer({ rootDir, log, signal }: EmbeddedOptions, settings:
   } catch (error) {
     throw new ExitError(messageOf(error), { cause: error })
   }
-  const store = await openServerStore(settings, { authority, seal, log, signal })
-  const data = join(rootDir, 'data')
-  await mkdir(data, { recursive: true, mode: 0o700 })
-  await writeFile(join(data, storeMarks[settings.kind]), `${placeOf(settings)}\n`)
+  const mustExist = await isMarked(rootDir, settings)
+  const store = await openServerStore(settings, { authority, seal, mustExist, log, signal })
+  await mark(rootDir, settings)
   return store
 }
 

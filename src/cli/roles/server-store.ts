@@ -39,6 +39,10 @@ interface Opening {
   readonly seal: Seal
   /** For a place without data. */
   readonly succession?: Succession
+  /** True: a place without data is refused. */
+  readonly mustExist?: boolean
+  /** Called when an object cannot be read, and on similar problems. Default: the log tells it. */
+  readonly onProblem?: (message: string, error: unknown) => void
   /** As in the options of both stores. */
   readonly mayWriteForMs?: (cluster: ClusterId) => number
   /** PEM of the installation's authority for clients: it says whose data these are. */
@@ -55,17 +59,17 @@ export function placeOf(settings: ServerStoreSettings): string {
 /** Opens the store. Rejects ExitError with what to do if a file or the server cannot be used. */
 export async function openServerStore(
   settings: ServerStoreSettings,
-  { authority, seal, mayWriteForMs, succession, log, signal }: Opening,
+  { authority, seal, mayWriteForMs, succession, mustExist = false, onProblem, log, signal }: Opening,
 ): Promise<Store> {
   const { caFile, certFile, keyFile, historyMs } = settings
   const [ca, cert, key] = await Promise.all([caFile, certFile, keyFile].map(contentOf))
   const tls = { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) }
   const common = {
     owner: `the installation ${createHash('sha256').update(authority).digest('hex').slice(0, 16)}`,
-    ...{ seal, historyMs, signal },
+    ...{ seal, historyMs, mustExist, signal },
     ...(mayWriteForMs && { mayWriteForMs }),
     ...(succession && { succession }),
-    onProblem: (message: string, error: unknown) => log.warn(message, { error }),
+    onProblem: onProblem ?? ((message: string, error: unknown) => log.warn(message, { error })),
   }
   try {
     // Both are loaded late: other installations need neither gRPC nor a driver.

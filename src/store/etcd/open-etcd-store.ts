@@ -51,6 +51,8 @@ export interface EtcdStoreOptions {
   readonly mayWriteForMs?: (cluster: ClusterId) => number
   /** For a prefix without data. If it has data, they must have this id. */
   readonly succession?: Succession
+  /** True: a prefix without data is refused. */
+  readonly mustExist?: boolean
   /** Milliseconds of history that etcd keeps; 0: somebody else compacts it. Default 5 min, as in kube-apiserver. */
   readonly historyMs?: number
   /** Size limit of one value. Default 1.5 MiB less what keys and messages take, as etcd's own default. */
@@ -110,8 +112,16 @@ async function open(client: EtcdClient, options: EtcdStoreOptions & Waiting): Pr
   requireVersion(version)
   const keys = new EtcdKeys(prefix)
   const isShared = options.mayWriteForMs !== undefined
-  const { owner: name, succession } = options
-  const { owner, revision } = await takeOver(client, { keys, seal, owner: name, prefix, isShared, succession })
+  const { owner: name, succession, mustExist = false } = options
+  const { owner, revision } = await takeOver(client, {
+    keys,
+    seal,
+    owner: name,
+    prefix,
+    isShared,
+    succession,
+    mustExist,
+  })
   const log = new EventLog()
   const resources = new ClustersByResource()
   const first = await scan(client, { range: keys.all, keysOnly: true }, (kv) => {
@@ -159,6 +169,7 @@ async function takeOver(
     prefix,
     isShared,
     succession,
+    mustExist,
   }: {
     keys: EtcdKeys
     seal: Seal
@@ -166,6 +177,7 @@ async function takeOver(
     prefix: string
     isShared: boolean
     succession: Succession | undefined
+    mustExist: boolean
   },
 ): Promise<{ owner: Owner; revision: number }> {
   for (;;) {
@@ -182,11 +194,15 @@ async function takeOver(
         'Unavailable',
         `Secrets below ${prefix} in etcd are sealed with another key: restore its file`,
       )
+    if (mustExist && known === undefined)
+      throw new StoreError('Unavailable', `prefix ${prefix} in etcd has no data of kcp: say the one that has`)
     if (succession !== undefined && known !== undefined && known.instanceId !== succession.instanceId)
       throw new StoreError('Unavailable', `prefix ${prefix} in etcd has data already: choose another prefix`)
     if (isShared && kv !== undefined && known !== undefined) return { owner: known, revision: kv.modRevision }
     if (known === undefined) await requireEmpty(client, keys, prefix)
-    const floor = known === undefined ? succession?.revision : known.floor
+    // A migration that goes on: the store that is replaced may have been written to meanwhile.
+    const floors = [known?.floor, succession?.revision].filter((one) => one !== undefined)
+    const floor = floors.length === 0 ? undefined : Math.max(...floors)
     const next: Owner = {
       instanceId: known?.instanceId ?? succession?.instanceId ?? randomUUID(),
       ...(floor !== undefined && { floor }),

@@ -3,14 +3,14 @@
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { isAborted, sleep } from '#async/index.ts'
 import { keyOf, revisionOf, type Change, type EventLog } from '#store/event-log.ts'
-import { isStoreError, type ObjectKey, type StoreError } from '#store/store.ts'
+import { isStoreError, StoreError, type ObjectKey } from '#store/store.ts'
 
 /** A page of changes in the order of revisions. */
 export interface Page {
   readonly changes: readonly Change[]
-  /** The newest revision of the database when the page was read. */
-  readonly revision: Revision
-  /** There are more changes up to `revision`. */
+  /** The page has all changes up to here. Above the last of `changes` if values cannot be read. */
+  readonly upTo: Revision
+  /** There are more changes. */
   readonly hasMore: boolean
 }
 
@@ -53,8 +53,23 @@ export class EventStream {
   async own(before: number, changes: readonly Change[]): Promise<void> {
     const last = changes.at(-1)
     if (last === undefined) return
-    if (before === this.#options.log.revision) this.#deliver(changes)
+    const { log } = this.#options
+    if (before === log.revision) this.#deliver(changes)
+    else if (revisionOf(last) <= log.revision && !this.#hasDelivered(last)) throw this.#wentBack()
     await this.reached(revisionOf(last))
+  }
+
+  #hasDelivered(change: Change): boolean {
+    return this.#last !== undefined && this.#last.revision >= revisionOf(change)
+  }
+
+  #wentBack(): StoreError {
+    const error = new StoreError(
+      'Unavailable',
+      'PostgreSQL has gone back to an earlier state: restart the program, and make its standbys synchronous',
+    )
+    this.fail(error)
+    return error
   }
 
   /** Reads what is new; for a change that another process has told. */
@@ -91,9 +106,9 @@ export class EventStream {
     while (this.#isAsked && !signal.aborted && this.#failure === undefined) {
       this.#isAsked = false
       try {
-        const { changes, revision, hasMore } = await read(log.revision)
+        const { changes, upTo, hasMore } = await read(log.revision)
         this.#deliver(changes.filter((change) => revisionOf(change) > log.revision))
-        if (!hasMore && revision > log.revision) log.progress(revision)
+        if (upTo > log.revision) log.progress(upTo)
         this.#tell()
         retryMs = firstRetryMs
         if (this.#wasAsked()) continue

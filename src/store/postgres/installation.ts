@@ -11,7 +11,7 @@ import { createFunction, createTables, layout, quoted } from './schema.ts'
 import { Outage, type Servers, type Session } from './servers.ts'
 
 /** Old changes that one statement deletes. */
-const trimStep = 2000
+const trimStep = 200
 
 /** Keys begin with one byte, so that a range always has an end. */
 export const objects = new KeyBytes('o')
@@ -31,13 +31,15 @@ interface TakingOver {
   /** Of the schema, for messages. */
   readonly name: string
   readonly succession: Succession | undefined
+  /** Data that are not there are refused. */
+  readonly mustExist: boolean
 }
 
 /** Creates what is missing, and writes that this process is the writer from now on, unless there are several. */
 export async function takeOver(
   servers: Servers,
   schema: string,
-  { owner, seal, isAlone, name, succession }: TakingOver,
+  { owner, seal, isAlone, name, succession, mustExist }: TakingOver,
 ): Promise<Owner> {
   const process = randomUUID()
   const writeBatch = functionName(schema)
@@ -49,6 +51,8 @@ export async function takeOver(
       text: `SELECT to_regclass($1) IS NOT NULL AS is, to_regnamespace($2) IS NOT NULL AS schema`,
       values: [`${schema}.meta`, schema],
     })
+    if (mustExist && found?.is !== true)
+      throw new StoreError('Unavailable', `schema ${name} in PostgreSQL has no data of kcp: say the one that has`)
     if (found?.schema !== true) await run(session, `CREATE SCHEMA ${schema}`)
     if (found?.is !== true) {
       await requireEmpty(session, name)
@@ -73,6 +77,13 @@ export async function takeOver(
       )
     if (succession !== undefined && meta.instance !== succession.instanceId)
       throw new StoreError('Unavailable', `schema ${name} in PostgreSQL has data already: choose another schema`)
+    // A migration that goes on: the store that is replaced may have been written to meanwhile.
+    if (succession !== undefined)
+      await run(
+        session,
+        `UPDATE ${schema}.meta SET revision = greatest(revision, $1), history_from = greatest(history_from, $1)`,
+        [succession.revision],
+      )
     if (!seal.opens(meta.key_id))
       throw new StoreError(
         'Unavailable',
@@ -104,20 +115,25 @@ async function requireEmpty(session: Session, schema: string): Promise<void> {
 }
 
 /**
- * Throws Outage if the server lacks the last change that was delivered: it was promoted without having
- * received all of its predecessor's changes, and memory shows what is lost.
+ * Throws Outage if the server lacks changes that this process knows: it was promoted without having received all of its
+ * predecessor's, and memory shows what is lost.
  */
-export async function requireHistory(session: Session, schema: string, last: EventStream['last']): Promise<void> {
-  if (last === undefined) return
+export async function requireHistory(
+  session: Session,
+  schema: string,
+  { revision, last }: { readonly revision: Revision; readonly last: EventStream['last'] },
+): Promise<void> {
   const [found] = await session.rows<{ revision: number; from: number; key: Buffer | null }>({
     text: `SELECT m.revision, m.history_from AS from, l.key FROM ${schema}.meta m
       LEFT JOIN ${schema}.log l ON l.revision = $1`,
-    values: [last.revision],
+    values: [last?.revision ?? 0],
   })
   const isThere =
     found !== undefined &&
-    found.revision >= last.revision &&
-    (found.from >= last.revision || (found.key !== null && objects.key(last.key).equals(found.key)))
+    found.revision >= revision &&
+    (last === undefined ||
+      found.from >= last.revision ||
+      (found.key !== null && objects.key(last.key).equals(found.key)))
   if (isThere) return
   // Another server of the list may have all of them.
   throw new Outage(
@@ -127,14 +143,20 @@ export async function requireHistory(session: Session, schema: string, last: Eve
 
 /** Counts the objects of each resource in each logical cluster. Returns the revision of that state. */
 export async function countObjects(servers: Servers, schema: string, clusters: ClustersByResource): Promise<Revision> {
-  const rows = await servers.rows<{ now: number; head: Buffer | null; count: number | null }>(
-    {
-      text: `SELECT m.revision AS now, t.head, t.count FROM ${schema}.meta m LEFT JOIN (
-        SELECT substring(key FROM 1 FOR first + position('\\x00'::bytea IN substring(key FROM first + 1))) AS head, count(*)
-        FROM (SELECT key, position('\\x00'::bytea IN key) AS first FROM ${schema}.keys) k GROUP BY 1
-      ) t ON true`,
+  const rows = await servers.session(
+    async (session) => {
+      await run(session, 'BEGIN')
+      await run(session, 'SET LOCAL statement_timeout = 0')
+      const found = await session.rows<{ now: number; head: Buffer | null; count: number | null }>({
+        text: `SELECT m.revision AS now, t.head, t.count FROM ${schema}.meta m LEFT JOIN (
+          SELECT substring(key FROM 1 FOR first + position('\\x00'::bytea IN substring(key FROM first + 1))) AS head, count(*)
+          FROM (SELECT key, position('\\x00'::bytea IN key) AS first FROM ${schema}.keys) k GROUP BY 1
+        ) t ON true`,
+      })
+      await run(session, 'COMMIT')
+      return found
     },
-    10 * 60_000,
+    { ms: 10 * 60_000 },
   )
   for (const { head, count } of rows) {
     const [cluster = '', resource = ''] = head?.subarray(1).toString().split('\0') ?? []
@@ -149,7 +171,8 @@ export async function run(session: Session, text: string, values: readonly unkno
 
 /**
  * Deletes the changes up to `until` that no object has as its last one. First it is written that they may be missing,
- * then they are deleted in steps, then it is written how far that went: after a crash the next run goes on.
+ * then they are deleted in steps, and after each it is written how far that went: what was deleted may be deleted again.
+ * No step holds the lock of the writes while it deletes.
  */
 export async function trimHistory(
   servers: Servers,
@@ -162,19 +185,25 @@ export async function trimHistory(
   })
   for (;;) {
     signal.throwIfAborted()
-    const [done] = await servers.rows<{ upto: number | null }>({
-      text: `WITH step AS (
+    const [done] = await servers.rows<{ upto: number | null }>(
+      {
+        text: `WITH step AS (
           SELECT revision, previous, value IS NULL AS is_deletion FROM ${schema}.log
           WHERE revision > (SELECT trimmed FROM ${schema}.meta) AND revision <= $1 ORDER BY revision LIMIT ${trimStep}
         ), gone AS (
           DELETE FROM ${schema}.log l USING step s
           WHERE l.revision = s.previous OR (s.is_deletion AND l.revision = s.revision)
         )
-        UPDATE ${schema}.meta SET trimmed = greatest(trimmed, (SELECT max(revision) FROM step))
-        WHERE EXISTS (SELECT FROM step) RETURNING trimmed AS upto`,
-      values: [until],
+        SELECT max(revision) AS upto FROM step`,
+        values: [until],
+      },
+      { ms: 30_000 },
+    )
+    if (done === undefined || done.upto === null) break
+    await servers.rows({
+      text: `UPDATE ${schema}.meta SET trimmed = greatest(trimmed, $1)`,
+      values: [done.upto],
     })
-    if (done === undefined) break
     await sleep(10, undefined, { signal })
   }
   await servers.rows({ text: `DELETE FROM ${schema}.writers WHERE at < now() - interval '1 day'` })

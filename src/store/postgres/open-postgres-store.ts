@@ -49,6 +49,8 @@ export interface PostgresStoreOptions {
   readonly mayWriteForMs?: (cluster: ClusterId) => number
   /** For a schema without data. If it has data, they must have this id. */
   readonly succession?: Succession
+  /** True: a schema without data is refused. */
+  readonly mustExist?: boolean
   /** Milliseconds of history that is kept for watches. Default 5 min, as in kube-apiserver. */
   readonly historyMs?: number
   /** Size limit of one value. Default 3 MiB, the request limit of kube-apiserver. */
@@ -76,15 +78,17 @@ const pollMs = 1000
  * these cases.
  */
 export async function openPostgresStore(options: PostgresStoreOptions & Waiting): Promise<Store> {
-  const state: { stream?: EventStream } = {}
+  const state: { store?: PostgresStore } = {}
   const schema = quoted(options.schema)
   const servers = new Servers({
     servers: options.servers,
-    check: (session) => requireHistory(session, schema, state.stream?.last),
+    check: async (session) => {
+      if (state.store !== undefined) await requireHistory(session, schema, state.store.known)
+    },
   })
   try {
     const store = await abortable(open(servers, schema, options), options.signal)
-    state.stream = store.stream
+    state.store = store
     return store
   } catch (error) {
     await servers[Symbol.asyncDispose]()
@@ -93,10 +97,10 @@ export async function openPostgresStore(options: PostgresStoreOptions & Waiting)
 }
 
 async function open(servers: Servers, schema: string, options: PostgresStoreOptions): Promise<PostgresStore> {
-  const { owner: name, seal, mayWriteForMs, succession } = options
+  const { owner: name, seal, mayWriteForMs, succession, mustExist = false } = options
   const isAlone = mayWriteForMs === undefined
   const owner = await takeOver(servers, schema, {
-    ...{ owner: name, seal, isAlone, name: options.schema, succession },
+    ...{ owner: name, seal, isAlone, name: options.schema, succession, mustExist },
   })
   const clusters = new ClustersByResource()
   const log = new EventLog()
@@ -157,7 +161,7 @@ class PostgresStore implements Store {
     this.instanceId = owner.instance
     this.stream = new EventStream({
       log,
-      read: (since) => this.#page(since, objects.all),
+      read: (since) => this.#page(since, objects.all, 'own'),
       seen: (change) => this.#count(change),
       onProblem: this.#onProblem,
       signal: this.#life.signal,
@@ -166,6 +170,11 @@ class PostgresStore implements Store {
     const { stream } = this
     const { mayWriteForMs } = options
     this.#writer = new Writer({ servers, schema, owner, stream, mayWriteForMs, readable: this.#readable })
+  }
+
+  /** What a server must have that is written to. */
+  get known(): { readonly revision: Revision; readonly last: EventStream['last'] } {
+    return { revision: this.#parts.log.revision, last: this.stream.last }
   }
 
   start(): void {
@@ -190,30 +199,44 @@ class PostgresStore implements Store {
     { limit = Infinity, after, signal }: Waiting & { limit?: number; after?: ObjectKey },
   ): Promise<ListResult> {
     const { cluster, resource } = scope
-    const isOverAll = cluster === undefined && resource !== undefined
-    // The table of resources is as new as the events that were delivered.
-    if (isOverAll) await this.revision({ signal })
     const from = after && objects.after(objects.key(after))
-    const ranges = (isOverAll ? this.#parts.clusters.clustersOf(resource) : [cluster])
-      .map((one) => objects.range({ ...scope, ...(one !== undefined && { cluster: one }) }))
-      .filter(({ end }) => from === undefined || Buffer.compare(from, end) < 0)
-      .map(({ start, end }) => ({ start: from !== undefined && Buffer.compare(from, start) > 0 ? from : start, end }))
-    const found = new Listing(limit, scope.containing)
-    const rest = { ranges, key: undefined }
-    // Most lists are one page, which is one state by itself.
-    const first = await this.#read(signal, (session) => this.#listPage(session, rest, found))
-    if (first === undefined) return await this.#listed(found)
-    const all = new Listing(limit, scope.containing)
-    await this.#read(signal, async (session) => {
+    const rangesOf = (clusters: readonly (ClusterId | undefined)[]): readonly KeyRange[] =>
+      clusters
+        .map((one) => objects.range({ ...scope, ...(one !== undefined && { cluster: one }) }))
+        .filter(({ end }) => from === undefined || Buffer.compare(from, end) < 0)
+        .map(({ start, end }) => ({ start: from !== undefined && Buffer.compare(from, start) > 0 ? from : start, end }))
+    const found = await this.#read(signal, async (session) => {
+      const listing = new Listing(limit, scope.containing)
+      const isOverAll = cluster === undefined && resource !== undefined
+      // Most lists are one page, which is one state by itself.
+      if (!isOverAll) {
+        const left = await this.#listPage(session, { ranges: rangesOf([cluster]), key: undefined }, listing)
+        if (left === undefined) return listing
+      }
+      const all = new Listing(limit, scope.containing)
       await run(session, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
-      let left: Rest | undefined = { ranges, key: undefined }
+      let clusters: readonly (ClusterId | undefined)[] = [cluster]
+      if (isOverAll) {
+        const [row] = await session.rows<{ now: number }>({
+          text: `SELECT revision AS now FROM ${this.#parts.schema}.meta`,
+        })
+        // The table of resources is then at least as new as the state that the transaction shows.
+        await this.stream.reached(row?.now ?? 0)
+        all.revision = row?.now ?? 0
+        clusters = this.#parts.clusters.clustersOf(resource)
+      }
+      const ranges = rangesOf(clusters)
+      let left: Rest | undefined = ranges.length === 0 ? undefined : { ranges, key: undefined }
       while (left !== undefined) {
         signal.throwIfAborted()
         left = await this.#listPage(session, left, all)
       }
       await run(session, 'COMMIT')
+      return all
     })
-    return await this.#listed(all)
+    await this.stream.reached(found.revision)
+    const { items, next } = found
+    return { items, revision: found.revision as Revision, ...(next !== undefined && { next }) }
   }
 
   async create(key: ObjectKey, value: Uint8Array, { signal, above = 0 as Revision }: Creating): Promise<StoredObject> {
@@ -299,12 +322,6 @@ class PostgresStore implements Store {
 
   readonly #onProblem = (message: string, error: unknown): void => this.#parts.options.onProblem?.(message, error)
 
-  async #listed(found: Listing): Promise<ListResult> {
-    await this.stream.reached(found.revision)
-    const { items, next } = found
-    return { items, revision: found.revision as Revision, ...(next !== undefined && { next }) }
-  }
-
   /** Reads a page of the ranges into `found`. Returns what is left to read; undefined at the end. */
   async #listPage(session: Session, { ranges, key }: Rest, found: Listing): Promise<Rest | undefined> {
     const { schema } = this.#parts
@@ -315,12 +332,12 @@ class PostgresStore implements Store {
       text: `SELECT m.revision AS now, t.* FROM ${schema}.meta m LEFT JOIN (
         SELECT key, revision, created, value, total FROM (
           SELECT k.key, k.revision, k.created, l.value, count(*) OVER () AS total,
-            sum(octet_length(l.value)) OVER (ORDER BY k.key) - octet_length(l.value) AS bytes_before
+            sum(coalesce(octet_length(l.value), 0)) OVER (ORDER BY k.key) - coalesce(octet_length(l.value), 0) AS bytes_before
           FROM (
             SELECT o.* FROM unnest($1::bytea[], $2::bytea[]) AS r (first, past) CROSS JOIN LATERAL (
               SELECT * FROM ${schema}.keys WHERE key >= r.first AND key < r.past ORDER BY key LIMIT $3
             ) o ORDER BY o.key LIMIT $3
-          ) k JOIN ${schema}.log l ON l.revision = k.revision
+          ) k LEFT JOIN ${schema}.log l ON l.revision = k.revision
         ) p WHERE bytes_before < ${pageBytes}
       ) t ON true ORDER BY t.key`,
       values: [
@@ -370,18 +387,18 @@ class PostgresStore implements Store {
       }
       if (changes.length > maxChanges || bytes > maxChangedBytes)
         throw new StoreError('Compacted', 'there are too many changes since then')
-      const last = page.changes.at(-1)
-      if (!page.hasMore || last === undefined || revisionOf(last) >= until) return changes
-      from = revisionOf(last)
+      if (!page.hasMore || page.upTo >= until) return changes
+      from = page.upTo
     }
   }
 
   /** The first changes of the range after `since`. Rejects StoreError Compacted if they are no longer known. */
-  async #page(since: Revision, range: KeyRange): Promise<Page> {
+  async #page(since: Revision, range: KeyRange, purpose: 'own' | 'questions' = 'questions'): Promise<Page> {
     const { servers, schema } = this.#parts
-    const rows = await servers.rows<LogRow>({
-      name: 'page',
-      text: `SELECT m.revision AS now, m.history_from AS from, t.* FROM ${schema}.meta m LEFT JOIN (
+    const rows = await servers.rows<LogRow>(
+      {
+        name: 'page',
+        text: `SELECT m.revision AS now, m.history_from AS from, t.* FROM ${schema}.meta m LEFT JOIN (
         SELECT * FROM (
           SELECT c.key, c.revision, c.created, c.value, c.previous AS before, o.value AS old, o.created AS old_created,
             count(*) OVER () AS total,
@@ -392,8 +409,10 @@ class PostgresStore implements Store {
           ) c LEFT JOIN ${schema}.log o ON c.value IS NULL AND o.revision = c.previous
         ) p WHERE bytes_before < ${pageBytes}
       ) t ON true ORDER BY t.revision`,
-      values: [since, range.start, range.end],
-    })
+        values: [since, range.start, range.end],
+      },
+      { purpose },
+    )
     const [first] = rows
     if (first === undefined) throw new StoreError('Unavailable', 'the data in PostgreSQL were removed')
     if (since < first.from)
@@ -404,7 +423,8 @@ class PostgresStore implements Store {
       if (change !== undefined) changes.push(change)
     }
     const isFull = first.key !== null && (first.total >= pageSize || rows.length < first.total)
-    return { changes, revision: first.now as Revision, hasMore: isFull }
+    const upTo = isFull ? (rows.at(-1)?.revision ?? first.now) : first.now
+    return { changes, upTo: upTo as Revision, hasMore: isFull }
   }
 
   /** Runs a question in one connection. */

@@ -4,8 +4,15 @@
 /** Raised by a layout that an older program cannot write. */
 export const layout = 1
 
-/** SQLSTATE with which the function refuses a process that has been replaced. */
-export const replaced = 'KC001'
+/** SQLSTATEs with which the function refuses a batch as a whole; nothing of it is written. */
+export const batchRefusals = {
+  /** The process has been replaced. */
+  replaced: 'KC001',
+  /** The batch waited for longer than the process may write. */
+  late: 'KC002',
+  /** The process has sent a newer batch meanwhile. */
+  outdated: 'KC003',
+} as const
 
 /** Bits of a write in the call of the function. */
 export const writeKinds = { create: 1, update: 2, delete: 3 } as const
@@ -65,7 +72,7 @@ export function createTables(schema: string): readonly string[] {
 export function createFunction(schema: string, name: string): string {
   return `
 CREATE FUNCTION ${schema}.${name}(
-  p_process uuid, p_batch bigint, p_alone boolean, p_channel text,
+  p_process uuid, p_batch bigint, p_within_ms bigint, p_alone boolean, p_channel text,
   p_kinds integer[], p_key_ends integer[], p_keys bytea, p_value_ends integer[], p_values bytea,
   p_expected bigint[], p_above bigint[]
 ) RETURNS TABLE (o_before bigint, o_revision bigint, o_created bigint, o_refusal bigint, o_found bigint, o_previous bytea)
@@ -85,11 +92,18 @@ DECLARE
 BEGIN
   SELECT m.process, m.revision INTO STRICT v_process, v_revision FROM ${schema}.meta m FOR NO KEY UPDATE;
   IF p_alone AND v_process <> p_process THEN
-    RAISE EXCEPTION USING ERRCODE = '${replaced}', MESSAGE = 'a newer process writes these data';
+    RAISE EXCEPTION USING ERRCODE = '${batchRefusals.replaced}', MESSAGE = 'a newer process writes these data';
+  END IF;
+  -- A batch that was given up may arrive late, in the buffer of a broken connection.
+  IF EXISTS (SELECT FROM ${schema}.writers w WHERE w.process = p_process AND w.batch > p_batch) THEN
+    RAISE EXCEPTION USING ERRCODE = '${batchRefusals.outdated}', MESSAGE = 'a newer batch was sent';
   END IF;
   SELECT w.before, w.answer INTO v_before, v_answer FROM ${schema}.writers w
     WHERE w.process = p_process AND w.batch = p_batch;
   IF NOT FOUND THEN
+    IF clock_timestamp() - statement_timestamp() > p_within_ms * interval '1 millisecond' THEN
+      RAISE EXCEPTION USING ERRCODE = '${batchRefusals.late}', MESSAGE = 'the batch waited for too long';
+    END IF;
     v_before := v_revision;
     FOR i IN 1 .. cardinality(p_kinds) LOOP
       v_key := substring(p_keys FROM v_key_at + 1 FOR p_key_ends[i] - v_key_at);

@@ -1,5 +1,6 @@
 // Connections to the primary of a PostgreSQL: the next server of the list after a failure.
 import { readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, DatabaseError, Pool, type ClientConfig, type PoolClient, type QueryConfig } from 'pg'
 import { StoreError } from '#store/store.ts'
 
@@ -23,6 +24,15 @@ export interface Session {
   rows<T extends Row>(query: QueryConfig): Promise<readonly T[]>
 }
 
+/** `own`: the writes and the stream of changes of this process. */
+type Purpose = 'questions' | 'own'
+
+interface SessionOptions {
+  /** Time that one statement may take. */
+  readonly ms?: number
+  readonly purpose?: Purpose
+}
+
 interface ServersOptions {
   readonly servers: PostgresServers
   /** Called with each new connection before it is used; rejects if this server must not be used. */
@@ -32,8 +42,10 @@ interface ServersOptions {
 const connectMs = 5000
 /** Time that one statement may take, milliseconds. */
 const statementMs = 10_000
-const maxConnections = 6
+/** Connections for questions; a list may hold one for long, so writes and the stream of changes have their own. */
+const maxConnections = { questions: 6, own: 2 } as const
 const idleMs = 60_000
+const endMs = 1000
 const oldestVersion = 16
 
 /** By the object ids of types in PostgreSQL; all others are texts. The driver reads no binary results. */
@@ -48,7 +60,7 @@ const types: QueryConfig['types'] = { getTypeParser: (oid: number) => parsers[oi
 export class Servers implements AsyncDisposable {
   readonly #options: ServersOptions
   #at = 0
-  #pool: Pool | undefined
+  #pools: Readonly<Record<Purpose, Pool>> | undefined
   #isClosed = false
 
   constructor(options: ServersOptions) {
@@ -56,23 +68,26 @@ export class Servers implements AsyncDisposable {
   }
 
   /** The rows of one statement. `ms`: it is given up after so long, though the server may still do it. */
-  async rows<T extends Row>(query: QueryConfig, ms = statementMs): Promise<readonly T[]> {
-    return await this.session((session) => session.rows<T>(query), ms)
+  async rows<T extends Row>(query: QueryConfig, options: SessionOptions = {}): Promise<readonly T[]> {
+    return await this.session((session) => session.rows<T>(query), options)
   }
 
-  /** Runs `work` in one connection. Every statement of it may take `ms`. */
-  async session<T>(work: (session: Session) => Promise<T>, ms = statementMs): Promise<T> {
-    const pool = this.#current()
+  /** Runs `work` in one connection. Rejects Outage, or the error of `work`. */
+  async session<T>(
+    work: (session: Session) => Promise<T>,
+    { ms = statementMs, purpose = 'questions' }: SessionOptions = {},
+  ): Promise<T> {
+    const pools = this.#current()
     let client: PoolClient | undefined
     try {
-      client = await pool.connect()
+      client = await connected(pools[purpose], maxConnections[purpose])
       const done = await work(sessionOf(client, ms))
       client.release()
       return done
     } catch (error) {
       // A refusal leaves the connection usable, unless a transaction is open in it.
       client?.release(true)
-      if (isOutage(error) && pool === this.#pool) this.#leave()
+      if (isOutage(error) && pools === this.#pools) this.#leave()
       throw error
     }
   }
@@ -90,39 +105,40 @@ export class Servers implements AsyncDisposable {
     try {
       await client.connect()
       client.on('notification', heard)
-      await client.query(`LISTEN ${channel}`)
+      await client.query({ ...{ text: `LISTEN ${channel}` }, query_timeout: connectMs } as QueryConfig)
       heard()
       await broken.promise
     } finally {
       signal.removeEventListener('abort', abort)
-      await client.end().catch(() => undefined)
+      // A silent server would not confirm the end.
+      await Promise.race([client.end().catch(() => undefined), sleep(endMs)])
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
-    await this.#pool?.end()
+    await Promise.all(Object.values(this.#pools ?? {}).map((pool) => pool.end()))
   }
 
   #leave(): void {
-    const pool = this.#pool
-    this.#pool = undefined
+    const pools = this.#pools
+    this.#pools = undefined
     this.#at = (this.#at + 1) % this.#options.servers.hosts.length
-    pool?.end().catch(() => undefined)
+    for (const pool of Object.values(pools ?? {})) pool.end().catch(() => undefined)
   }
 
-  #current(): Pool {
+  #current(): Readonly<Record<Purpose, Pool>> {
     if (this.#isClosed) throw new StoreError('Closed', 'the store is closed')
-    this.#pool ??= this.#connectTo(this.#at)
-    return this.#pool
+    this.#pools ??= { questions: this.#pool('questions'), own: this.#pool('own') }
+    return this.#pools
   }
 
-  #connectTo(at: number): Pool {
+  #pool(purpose: Purpose): Pool {
     const pool = new Pool({
-      ...this.#address(at),
+      ...this.#address(this.#at),
       password: () => this.#password(),
-      max: maxConnections,
+      max: maxConnections[purpose],
       idleTimeoutMillis: idleMs,
       verify: (client, done) => {
         this.#verify(client).then(
@@ -172,22 +188,42 @@ export class Servers implements AsyncDisposable {
   }
 }
 
-/** A server that cannot be used now; another one may be. */
+/** A server that cannot be used now, or did not answer; another one may be. */
 export class Outage extends Error {}
+
+/** A connection of the pool. Rejects Outage, or StoreError Busy if all are in use for too long. */
+async function connected(pool: Pool, most: number): Promise<PoolClient> {
+  try {
+    return await pool.connect()
+  } catch (error) {
+    if (error instanceof StoreError || error instanceof DatabaseError) throw error
+    if (!pool.ending && pool.totalCount >= most && pool.idleCount === 0)
+      throw new StoreError('Busy', 'too many questions wait for PostgreSQL: try again later')
+    throw asOutage(error)
+  }
+}
 
 function sessionOf(client: PoolClient, ms: number): Session {
   return {
     rows: async <T extends Row>(query: QueryConfig) => {
       const config = { ...query, types, query_timeout: ms }
-      return (await client.query<T>(config)).rows
+      try {
+        return (await client.query<T>(config)).rows
+      } catch (error) {
+        throw error instanceof DatabaseError ? error : asOutage(error)
+      }
     },
   }
 }
 
+function asOutage(error: unknown): Outage {
+  if (error instanceof Outage) return error
+  return new Outage(error instanceof Error ? error.message : String(error), { cause: error })
+}
+
 /** Whether the server could not be reached, is not the primary, or did not answer: a write may have been done all the same. */
 export function isOutage(error: unknown): boolean {
-  if (error instanceof StoreError) return false
-  if (!(error instanceof DatabaseError)) return error instanceof Error
+  if (!(error instanceof DatabaseError)) return error instanceof Outage
   const code = sqlState(error)
   return /^(08|57P|XX)/.test(code) || ['25006', '53300', '57014', '55P03', '40001', '40P01'].includes(code)
 }

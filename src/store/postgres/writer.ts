@@ -4,11 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { abortable } from '#async/index.ts'
 import type { Change } from '#store/event-log.ts'
-import { isStoreError, StoreError, type ObjectKey, type StoredObject } from '#store/store.ts'
+import { StoreError, type ObjectKey, type StoredObject } from '#store/store.ts'
 import type { EventStream } from './event-stream.ts'
 import { objects, type Owner } from './installation.ts'
-import { refusals, replaced, writeKinds } from './schema.ts'
-import { asStoreError, isOutage, sqlState, type Row, type Servers } from './servers.ts'
+import { batchRefusals, refusals, writeKinds } from './schema.ts'
+import { asStoreError, isOutage, sqlState, type Row, type Servers, type Session } from './servers.ts'
 
 /** Writes of one batch, and bytes of their values: one write may exceed these bytes. */
 const [batchWrites, batchBytes] = [256, 4 * 1024 * 1024]
@@ -17,6 +17,8 @@ const [maxWaiting, maxWaitingBytes] = [4096, 256 * 1024 * 1024]
 const askAfterMs = 10_000
 const attemptMs = 5000
 const retryMs = 100
+/** PostgreSQL has no index entries above 2,704 bytes. */
+const maxKeyBytes = 2500
 /** A write is not begun if the process may write for less than this, milliseconds. */
 const minWriteMs = 100
 
@@ -92,6 +94,12 @@ export class Writer {
     write: Pick<Writing, 'kind' | 'key' | 'value' | 'stored' | 'ifRevision' | 'above'>,
   ): Promise<Written> {
     const { key, stored } = write
+    const keyBytes = objects.key(key)
+    if (keyBytes.length > maxKeyBytes)
+      throw new StoreError(
+        'TooLarge',
+        `the name of the object has ${key.name.length} characters, too many for PostgreSQL`,
+      )
     signal.throwIfAborted()
     if (this.#closed) throw this.#closed
     this.#requireRight(key)
@@ -101,7 +109,7 @@ export class Writer {
     this.#waiting += 1
     this.#waitingBytes += bytes
     const done = new Promise<Written>((resolve, reject) => {
-      this.#queue.push({ ...write, keyBytes: objects.key(key), resolve, reject })
+      this.#queue.push({ ...write, keyBytes, resolve, reject })
     }).finally(() => {
       this.#waiting -= 1
       this.#waitingBytes -= bytes
@@ -119,7 +127,8 @@ export class Writer {
       try {
         await this.#do(batch)
       } catch (error) {
-        for (const { reject } of batch) reject(error)
+        if (batch.length > 1 && isRefusedStatement(error)) await this.#doEach(batch)
+        else for (const { reject } of batch) reject(asStoreError(error))
       }
     }
     // In the same turn as the last look at the queue, so that no write is left in it.
@@ -145,6 +154,11 @@ export class Writer {
     })
   }
 
+  /** After PostgreSQL has refused a batch: one of its writes is the cause, and must not stop the others. */
+  async #doEach(batch: readonly Writing[]): Promise<void> {
+    for (const write of batch) await this.#do([write]).catch((error: unknown) => write.reject(asStoreError(error)))
+  }
+
   async #do(batch: readonly Writing[]): Promise<void> {
     if (batch.length === 0) return
     const { stream, readable } = this.#options
@@ -166,32 +180,44 @@ export class Writer {
     }
   }
 
-  /** Sends a batch until the server says what became of it. A batch that was done is not done again. */
+  /**
+   * Sends a batch until the server says what became of it. A batch that was done is not done again. Rejects StoreError, or
+   * the server's error if it has refused the statement.
+   */
   async #send(batch: readonly Writing[]): Promise<readonly BatchRow[]> {
     const { servers, schema, owner, mayWriteForMs } = this.#options
     const leftMs = Math.min(...batch.map(({ key }) => mayWriteForMs?.(key.cluster) ?? Infinity))
     const deadline = performance.now() + Math.min(askAfterMs, leftMs)
     this.#batch += 1
+    const number = this.#batch
     const values = batch.flatMap(({ stored }) => (stored === undefined ? [] : [stored]))
-    const query = {
-      name: 'write',
-      text: `SELECT * FROM ${schema}.${owner.writeBatch}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-      values: [
-        ...[owner.process, this.#batch, mayWriteForMs === undefined, channelOf(schema)],
-        batch.map(({ kind }) => writeKinds[kind]),
-        ...joined(batch.map(({ keyBytes }) => keyBytes)),
-        ends(batch.map(({ stored }) => stored?.length ?? 0)),
-        Buffer.concat(values),
-        batch.map(({ ifRevision }) => ifRevision),
-        batch.map(({ above }) => above),
-      ],
+    const writes = [
+      batch.map(({ kind }) => writeKinds[kind]),
+      ...joined(batch.map(({ keyBytes }) => keyBytes)),
+      ends(batch.map(({ stored }) => stored?.length ?? 0)),
+      Buffer.concat(values),
+      batch.map(({ ifRevision }) => ifRevision),
+      batch.map(({ above }) => above),
+    ]
+    const send = (session: Session): Promise<readonly BatchRow[]> => {
+      // To connect may have taken seconds.
+      const withinMs = Math.floor(deadline - performance.now())
+      if (withinMs <= 0) throw new StoreError('Unavailable', 'PostgreSQL could not be reached in time')
+      return session.rows<BatchRow>({
+        name: 'write',
+        text: `SELECT * FROM ${schema}.${owner.writeBatch}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+        values: [owner.process, number, withinMs, mayWriteForMs === undefined, channelOf(schema), ...writes],
+      })
     }
     for (;;) {
       try {
-        return await servers.rows<BatchRow>(query, Math.max(1, Math.min(attemptMs, deadline - performance.now())))
+        const ms = Math.max(1, Math.min(attemptMs, deadline - performance.now()))
+        return await servers.session(send, { ms, purpose: 'own' })
       } catch (error) {
-        if (sqlState(error) === replaced) throw this.#replaced()
-        if (isStoreError(error) || !isOutage(error)) throw asStoreError(error)
+        const code = sqlState(error)
+        if (code === batchRefusals.replaced) throw this.#replaced()
+        if (code === batchRefusals.late || code === batchRefusals.outdated) throw unknownOutcome(error)
+        if (!isOutage(error)) throw error
         if (performance.now() + retryMs > deadline || this.#closed) throw unknownOutcome(error)
         await sleep(retryMs)
       }
@@ -212,6 +238,11 @@ export class Writer {
     if (mayWriteForMs !== undefined && mayWriteForMs(cluster) < minWriteMs)
       throw new StoreError('Unavailable', 'this process may not write to the logical cluster now')
   }
+}
+
+/** Whether the server cannot do the statement with these values: it would refuse it again. */
+function isRefusedStatement(error: unknown): boolean {
+  return /^(22|23|54)/.test(sqlState(error))
 }
 
 function changeOf(
