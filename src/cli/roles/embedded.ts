@@ -1,7 +1,7 @@
 // `kcp start`: store, server, controllers and operator in one process. No Kubernetes needed.
 import { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { access, constants, mkdir, readdir, stat, writeFile } from 'node:fs/promises'
+import { access, constants, mkdir, readdir, stat } from 'node:fs/promises'
 import { createServer as createTcpServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { rootClusterName, type ClusterId, type ClusterName } from '#apimachinery/meta/index.ts'
