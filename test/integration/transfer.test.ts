@@ -1,5 +1,6 @@
 // `kcp transfer` between two running `kcp start`, as people use it: under writes, through the old address afterwards,
 // refused, broken off, undone.
+import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -287,26 +288,29 @@ describe('a logical cluster that moves to another installation', function () {
   })
 
   it('is refused without any change if it cannot go', async () => {
-    await target.tenant('taken')
-    await source.tenant('taken')
-    const large = await source.tenant('large')
-    const sharing = await source.tenant('sharing')
-    expect((await transfer('taken')).stderr).to.match(/has a LogicalCluster "taken" already/)
+    // New names, because a second try finds what the first one has made.
+    const fresh = (name: string): string => `${name}-${randomBytes(3).toString('hex')}`
+    const taken = fresh('taken')
+    await target.tenant(taken)
+    await source.tenant(taken)
+    const large = await source.tenant(fresh('large'))
+    const sharing = await source.tenant(fresh('sharing'))
+    expect((await transfer(taken)).stderr).to.contain(`has a LogicalCluster "${taken}" already`)
     expect((await transfer('nobody')).stderr).to.match(/there is no LogicalCluster "nobody"/)
-    const here = ['transfer', 'taken', '--root-dir', source.rootDir, '--to', join(source.rootDir, 'admin.kubeconfig')]
-    expect((await runKcp(here, { expectCode: 'any' })).stderr).to.match(/is the installation that "taken" is in/)
+    const here = ['transfer', taken, '--root-dir', source.rootDir, '--to', join(source.rootDir, 'admin.kubeconfig')]
+    expect((await runKcp(here, { expectCode: 'any' })).stderr).to.contain(`is the installation that "${taken}" is in`)
 
     const text = 'x'.repeat(900_000)
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f'])
       await large.http.request('POST', `${large.base}${configMaps}`, { body: { metadata: { name }, data: { text } } })
-    const tooLarge = await transfer('large')
-    expect(tooLarge.stderr).to.match(/"large" was not moved, and nothing has changed: .*exceeded quota/s)
+    const tooLarge = await transfer(large.name)
+    expect(tooLarge.stderr).to.match(/was not moved, and nothing has changed: .*exceeded quota/s)
 
     const shared = await sharing.http.request('POST', `${sharing.base}/apis/apis.kcp.io/v1alpha1/apiexports`, {
       body: { apiVersion: 'apis.kcp.io/v1alpha1', kind: 'APIExport', metadata: { name: 'db' }, spec: {} },
     })
     expect(shared.status, shared.text).to.equal(201)
-    const held = await transfer('sharing')
+    const held = await transfer(sharing.name)
     expect(held.stderr).to.match(/1 objects cannot go: apiexports.apis.kcp.io db \(it is shared with other/)
 
     for (const tenant of [large, sharing]) {
