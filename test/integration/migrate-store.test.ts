@@ -2,7 +2,7 @@
 import { expect } from 'chai'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { kcpProgram, runKcp, startKcp, startStoreServer, waitFor } from '#test/support/index.ts'
@@ -55,6 +55,10 @@ for (const kind of ['etcd', 'postgres'] as const)
         expect(moved.code, moved.stderr).to.equal(0)
       }
       expect((await migrate()).stderr).to.contain('are elsewhere already')
+      // As if it had been killed at its very end.
+      writeFileSync(mark, '1')
+      expect((await migrate()).code).to.equal(0)
+      expect(existsSync(mark)).to.equal(false)
 
       const check = async (args: readonly string[]): Promise<void> => {
         await using _kcp = await startKcp(['start', '--root-dir', rootDir, '--port', String(file.port), ...args], {
@@ -78,8 +82,14 @@ for (const kind of ['etcd', 'postgres'] as const)
       expect(wrong.stderr).to.match(
         /the logical clusters of .* are in (etcd below \/kcp|PostgreSQL in schema kcp), not/,
       )
+      const placeFile = join(rootDir, 'data', `in-${kind}`)
+      const place = readFileSync(placeFile)
       const back = await migrate('--back')
       expect(back.code, back.stderr).to.equal(0)
+      writeFileSync(mark, '1')
+      writeFileSync(placeFile, place)
+      expect((await migrate('--back')).code).to.equal(0)
+      expect(existsSync(mark)).to.equal(false)
       expect(readdirSync(join(rootDir, 'data')).filter((name) => name.startsWith('in-'))).to.deep.equal([])
       expect(existsSync(join(rootDir, 'data', 'kcp.db'))).to.equal(true)
       await check([])

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
-import { copyStore, type ObjectKey, type Seal, type Store, type Succession } from '#store/index.ts'
+import { copyStore, isStoreError, type ObjectKey, type Seal, type Store, type Succession } from '#store/index.ts'
 import { openSqliteStore, readOrCreateSeal } from '#store/sqlite/index.ts'
 import { createLogger, type LogLevel } from '#telemetry/index.ts'
 import { hasPki, openPki } from '#virtualapi/index.ts'
@@ -12,7 +12,7 @@ import { ExitError, messageOf } from '#cli/process/exit-error.ts'
 import { processSignal } from '#cli/process/process-signal.ts'
 import { startProgress } from '#cli/process/progress.ts'
 import { openServerStore, placeOf, type ServerStoreSettings } from '#cli/roles/server-store.ts'
-import { beginMigration, isMarked, mark, markNames, unmark } from '#cli/roles/store-marks.ts'
+import { beginMigration, isMarked, isMigrating, mark, unmark } from '#cli/roles/store-marks.ts'
 import { sizeText } from './snapshot-file.ts'
 import { serverStoreOf, type StoreFlags } from './store-flags.ts'
 
@@ -50,7 +50,11 @@ export async function run(flags: Flags): Promise<void> {
   const { clientCa: authority } = await openPki(rootDir)
   const seal: Seal = readOrCreateSeal(sealKeyFile)
   const problems: string[] = []
-  const onProblem = (message: string, error: unknown): void => void problems.push(`${message}: ${messageOf(error)}`)
+  const onProblem = (message: string, error: unknown): void => {
+    // Of an object that cannot be read; others, such as a broken connection, are mended by the store.
+    if (isStoreError(error)) problems.push(`${message}: ${messageOf(error)}`)
+    else log.warn(message, { error })
+  }
   const migration: Migration = {
     rootDir,
     data: join(rootDir, 'data'),
@@ -93,11 +97,12 @@ async function intoServer(migration: Migration): Promise<void> {
 
 /** Ends a migration that was killed after everything was copied and compared. */
 async function finish({ rootDir, data, server, openServer, openFile, signal }: Migration): Promise<void> {
-  const entries = await readdir(data)
-  const former = entries.filter((name) => name.startsWith(formerPrefix)).toSorted()
+  const former = (await readdir(data)).filter((name) => name.startsWith(formerPrefix)).toSorted()
   const last = former.at(-1)
-  if (last === undefined || entries.some((name) => markNames.includes(name)))
+  const wasMarked = await isMarked(rootDir, server)
+  if (last === undefined || (wasMarked && !isMigrating(rootDir)))
     throw new ExitError(`"${data}" has no database: the data are elsewhere already`)
+  await using _migration = await beginMigration(rootDir)
   {
     // The place must be the one that this database was copied to.
     await using from = await openFile(join(data, last, databaseName))
@@ -111,6 +116,13 @@ async function finish({ rootDir, data, server, openServer, openFile, signal }: M
 
 async function intoFile(migration: Migration): Promise<void> {
   const { rootDir, data, server, openServer, openFile, signal } = migration
+  if (existsSync(join(data, databaseName)) && isMigrating(rootDir) && (await isMarked(rootDir, server))) {
+    // A run that was killed had put the database in place.
+    await using _finished = await beginMigration(rootDir)
+    await unmark(rootDir, server)
+    console.log(`the data are in ${join(data, databaseName)}: start kcp without --store`)
+    return
+  }
   if (existsSync(join(data, databaseName)))
     throw new ExitError(`"${data}" has a database already: move it away, or leave out --back`)
   if (!(await isMarked(rootDir, server)))

@@ -3,6 +3,7 @@ import { clusterIdOf, type ClusterName } from '#apimachinery/meta/index.ts'
 import { isStatusError } from '#apimachinery/status/index.ts'
 import { createClient, type KubeClient } from '#client/index.ts'
 import {
+  areVolumesEnding,
   filledAnnotation,
   logicalClusters,
   restoredFromAnnotation,
@@ -143,6 +144,14 @@ async function put({ file, flags, name, installation, signal }: Restoring, clust
     // Its deletion waits for the end of this.
     const held = `${object.metadata.name}/${object.metadata.uid ?? ''}`
     await annotate(installation.clusters, cluster, { [restoredFromAnnotation]: held }, signal)
+    const now = await snapshotObject(file, flags, signal)
+    if (now === undefined || areVolumesEnding(now)) {
+      const kept = { [restoringAnnotation]: null, [restoredFromAnnotation]: null }
+      await annotate(installation.clusters, cluster, kept, signal)
+      throw new ExitError(
+        `members delete the snapshots of volumes of "${object.metadata.name}" already: nothing was restored; choose another snapshot`,
+      )
+    }
   }
   let toldAt = Date.now()
   return await restoreSnapshot(() => openSnapshot(file, flags, signal), {

@@ -120,6 +120,7 @@ export async function startEmbedded(given: EmbeddedOptions): Promise<Embedded> {
       ? await openStore(rootDir, { mayBeNew: isNew })
       : await openInServer(options, options.serverStore),
   )
+  if (options.serverStore === undefined) requireNoMigration(rootDir)
   const pki = keptPki ?? (await openPki(rootDir))
   const api = stack.use(await createServer(options, { store, pki, audit, signIn }))
   const rootClient = api.client(rootClusterName)
@@ -435,7 +436,15 @@ async function openInServer({ rootDir, log, signal }: EmbeddedOptions, settings:
   }
   const mustExist = await isMarked(rootDir, settings)
   const store = await openServerStore(settings, { authority, seal, mustExist, log, signal })
-  await mark(rootDir, settings)
+  try {
+    // A migration may have begun or ended meanwhile.
+    requireNoMigration(rootDir)
+    requireNoDatabase(rootDir, settings)
+    await mark(rootDir, settings)
+  } catch (error) {
+    await store[Symbol.asyncDispose]()
+    throw error
+  }
   return store
 }
 

@@ -12,11 +12,16 @@ const migratingName = 'migrating'
 
 /** Throws ExitError while a migration runs or is unfinished. */
 export function requireNoMigration(rootDir: string): void {
+  if (!isMigrating(rootDir)) return
   const file = join(rootDir, 'data', migratingName)
-  if (!existsSync(file)) return
   throw new ExitError(
     `kcp migrate-store runs for "${rootDir}", or was interrupted: run it again; to go on without it, delete ${file}`,
   )
+}
+
+/** Whether a migration runs, or was killed. */
+export function isMigrating(rootDir: string): boolean {
+  return existsSync(join(rootDir, 'data', migratingName))
 }
 
 /** The directory is in migration until the result is disposed of, or for good if the process is killed before. */
@@ -51,6 +56,7 @@ export async function isMarked(rootDir: string, settings: ServerStoreSettings): 
 export async function mark(rootDir: string, settings: ServerStoreSettings): Promise<void> {
   const data = join(rootDir, 'data')
   await mkdir(data, { recursive: true, mode: 0o700 })
+  await rm(join(data, marks[settings.kind === 'etcd' ? 'postgres' : 'etcd']), { force: true })
   await writeFile(join(data, marks[settings.kind]), `${placeOf(settings)}\n`)
 }
 

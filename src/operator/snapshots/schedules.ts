@@ -303,11 +303,9 @@ function said(reason: string, message: string): Outcome['active'] {
 /** Reasons for which a volume would be left out of any snapshot. */
 const lastingReasons: ReadonlySet<string | undefined> = new Set(['Ephemeral', 'NotBound', 'NotCSI', 'NoSnapshotClass'])
 
-/** Whether it has volumes, and lacks none that it would have if all members were there. */
+/** Whether it lacks no volume that it would have if all members were there. */
 function hasEveryVolume({ status }: SeenSnapshot): boolean {
-  const volumes = status?.volumes ?? []
-  const isKept = volumes.some(({ state }) => state === 'Included')
-  return isKept && volumes.every(({ state, reason }) => state === 'Included' || lastingReasons.has(reason))
+  return (status?.volumes ?? []).every(({ state, reason }) => state === 'Included' || lastingReasons.has(reason))
 }
 
 /** Deletes the snapshots of one logical cluster that the schedule does not keep, and those that failed before the newest. */

@@ -214,6 +214,7 @@ class PostgresStore implements Store {
         if (left === undefined) return listing
       }
       const all = new Listing(limit, scope.containing)
+      const before = isOverAll ? this.#parts.clusters.clustersOf(resource) : []
       await run(session, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
       let clusters: readonly (ClusterId | undefined)[] = [cluster]
       if (isOverAll) {
@@ -223,7 +224,8 @@ class PostgresStore implements Store {
         // The table of resources is then at least as new as the state that the transaction shows.
         await this.stream.reached(row?.now ?? 0)
         all.revision = row?.now ?? 0
-        clusters = this.#parts.clusters.clustersOf(resource)
+        // Before, because the last object of a logical cluster may go while this waits.
+        clusters = [...new Set([...before, ...this.#parts.clusters.clustersOf(resource)])].sort()
       }
       const ranges = rangesOf(clusters)
       let left: Rest | undefined = ranges.length === 0 ? undefined : { ranges, key: undefined }

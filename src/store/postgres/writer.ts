@@ -156,7 +156,15 @@ export class Writer {
 
   /** After PostgreSQL has refused a batch: one of its writes is the cause, and must not stop the others. */
   async #doEach(batch: readonly Writing[]): Promise<void> {
-    for (const write of batch) await this.#do([write]).catch((error: unknown) => write.reject(asStoreError(error)))
+    let outage: unknown
+    for (const write of batch)
+      if (outage === undefined)
+        await this.#do([write]).catch((error: unknown) => {
+          write.reject(asStoreError(error))
+          // The others would each wait for the server in their turn.
+          if (!isRefusedStatement(error)) outage = error
+        })
+      else write.reject(asStoreError(outage))
   }
 
   async #do(batch: readonly Writing[]): Promise<void> {
