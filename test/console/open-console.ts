@@ -73,7 +73,8 @@ async function opened(page: Page, newLink: () => Promise<string>): Promise<void>
       return
     } catch (error) {
       if (tries >= 3) throw error
-      await page.goto('about:blank')
+      // Chromium may still be on its way to its own page about the error, which interrupts this.
+      await page.goto('about:blank').catch(() => undefined)
     }
   }
 }
