@@ -5,6 +5,7 @@ import type { Change, EventLog } from '#store/event-log.ts'
 import { isStoreError, StoreError } from '#store/store.ts'
 import type { EtcdClient, EtcdWatch } from './etcd-client.ts'
 import type { KeyRange } from '#store/key-bytes.ts'
+import { closedStore, DeliveryWaiters } from '#store/shared-server.ts'
 import type { WatchEvent, WatchResponse } from './messages.ts'
 
 interface EventStreamOptions {
@@ -19,12 +20,6 @@ interface EventStreamOptions {
   readonly signal: AbortSignal
 }
 
-interface Waiter {
-  readonly revision: number
-  readonly resolve: (nothing: undefined) => void
-  readonly reject: (error: StoreError) => void
-}
-
 /** Milliseconds until etcd is asked how far the stream is: our own events come sooner by themselves. */
 const askMs = 5
 const askAgainMs = 100
@@ -34,14 +29,14 @@ const silentMs = 5000
 
 export class EventStream {
   readonly #options: EventStreamOptions
-  readonly #waiters = new Set<Waiter>()
+  readonly #waiters: DeliveryWaiters
   #watch: EtcdWatch | undefined
   #asking: NodeJS.Timeout | undefined
   #askedAt: number | undefined
-  #failure: StoreError | undefined
 
   constructor(options: EventStreamOptions) {
     this.#options = options
+    this.#waiters = new DeliveryWaiters(options.log)
   }
 
   /** Follows the watch until the signal aborts, or until etcd no longer knows the changes to be delivered next. */
@@ -64,26 +59,18 @@ export class EventStream {
       retryMs = log.revision > before ? firstRetryMs : Math.min(retryMs * 2, lastRetryMs)
       await sleep(retryMs, signal).catch(() => undefined)
     }
-    this.fail(new StoreError('Closed', 'the store is closed'))
+    this.fail(closedStore())
   }
 
   /** Ends the log and all that wait for it. */
   fail(error: StoreError): void {
-    this.#failure ??= error
     clearTimeout(this.#asking)
-    this.#options.log.fail(error)
-    for (const { reject } of this.#waiters) reject(error)
-    this.#waiters.clear()
+    this.#waiters.fail(error)
   }
 
   /** Resolves when every event up to this revision was delivered. */
   reached(revision: number): Promise<undefined> {
-    if (this.#options.log.revision >= revision) return Promise.resolve(undefined)
-    if (this.#failure) return Promise.reject(this.#failure)
-    const { promise, resolve, reject } = Promise.withResolvers<undefined>()
-    this.#waiters.add({ revision, resolve, reject })
-    this.#ask(askMs)
-    return promise
+    return this.#waiters.reached(revision, () => this.#ask(askMs))
   }
 
   async #follow(): Promise<void> {
@@ -135,11 +122,7 @@ export class EventStream {
     // A response without events answers a question: everything up to its revision was delivered.
     const delivered = events.at(-1)?.kv.modRevision ?? header.revision
     if (delivered > log.revision) log.progress(delivered as Revision)
-    for (const waiter of this.#waiters) {
-      if (waiter.revision > log.revision) continue
-      this.#waiters.delete(waiter)
-      waiter.resolve(undefined)
-    }
+    this.#waiters.tell()
   }
 
   /** Asks etcd how far the stream is, as long as anything waits for more. */

@@ -11,7 +11,8 @@ import { parseJsonText } from '#apimachinery/json/index.ts'
 import type { ClusterId, Revision } from '#apimachinery/meta/index.ts'
 import { abortable } from '#async/index.ts'
 import { EventLog, keyOf, keyTextOf, lastStates, revisionOf, sizeOf, watchLog, type Change } from '#store/event-log.ts'
-import { openedValue, sealedValue, type Seal } from '#store/seal.ts'
+import { openedValue, type Seal } from '#store/seal.ts'
+import { atRest, closedStore, containsAny, type SharedServerOptions } from '#store/shared-server.ts'
 import {
   isStoreError,
   StoreError,
@@ -33,31 +34,14 @@ import { EtcdKeys } from './keys.ts'
 import type { Compare, KeyValue, RangeRequest, RequestOp, TxnResponse, WatchEvent } from './messages.ts'
 import { ClustersByResource } from '#store/clusters-by-resource.ts'
 
-export interface EtcdStoreOptions {
+export interface EtcdStoreOptions extends SharedServerOptions {
   readonly endpoints: EtcdEndpoints
   /** Begins all keys, such as `/kcp`. */
   readonly prefix: string
-  /**
-   * The directory or installation that the data belong to: another one is refused. A successor with the same name takes
-   * over at once.
-   */
-  readonly owner: string
-  /** Seals Secrets. */
-  readonly seal: Seal
-  /**
-   * For an installation of several processes: for how many milliseconds this process may still write to a logical
-   * cluster. Absent: this process is the only one, and takes over from any predecessor.
-   */
-  readonly mayWriteForMs?: (cluster: ClusterId) => number
-  /** For a prefix without data. If it has data, they must have this id. */
-  readonly succession?: Succession
-  /** True: a prefix without data is refused. */
-  readonly mustExist?: boolean
   /** Milliseconds of history that etcd keeps; 0: somebody else compacts it. Default 5 min, as in kube-apiserver. */
   readonly historyMs?: number
   /** Size limit of one value. Default 1.5 MiB less what keys and messages take, as etcd's own default. */
   readonly maxValueBytes?: number
-  readonly onProblem?: (message: string, error: unknown) => void
 }
 
 interface Owner {
@@ -427,7 +411,7 @@ class EtcdStore implements Store {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#life.abort()
-    this.#stream.fail(closed())
+    this.#stream.fail(closedStore())
     await this.#running
     this.#parts.client[Symbol.dispose]()
   }
@@ -461,7 +445,7 @@ class EtcdStore implements Store {
           signal.throwIfAborted()
           const key = keys.parse(kv.key)
           const object = key && this.#readable(key, kv)
-          if (object === undefined || !contains(object.value, containing)) return false
+          if (object === undefined || !containsAny(object.value, containing)) return false
           if (items.length < limit) items.push(object)
           else next = items.at(-1)?.key
           return true
@@ -535,7 +519,7 @@ class EtcdStore implements Store {
     created: (revision: number) => void = () => undefined,
   ): Promise<Revision> {
     signal.throwIfAborted()
-    if (this.#life.signal.aborted) throw closed()
+    if (this.#life.signal.aborted) throw closedStore()
     const { mayWriteForMs } = this.#parts.options
     if (mayWriteForMs !== undefined && mayWriteForMs(write.key.cluster) < minWriteMs)
       throw new StoreError('Unavailable', 'this process may not write to the logical cluster now')
@@ -626,7 +610,7 @@ class EtcdStore implements Store {
   /** Runs a question to etcd; the errors are those of a Store. */
   async #read<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
     signal.throwIfAborted()
-    if (this.#life.signal.aborted) throw closed()
+    if (this.#life.signal.aborted) throw closedStore()
     const answer = (async () => {
       const deadline = performance.now() + askAfterMs
       for (;;) {
@@ -661,11 +645,7 @@ class EtcdStore implements Store {
   }
 
   #toStore(key: ObjectKey, value: Uint8Array): Uint8Array {
-    const stored = sealedValue(this.#parts.seal, key, value)
-    const bytes = Math.max(value.length, stored.length)
-    if (bytes <= this.maxValueBytes) return stored
-    const message = `"${key.resource}/${key.name}" has ${bytes} bytes, more than the limit of ${this.maxValueBytes}`
-    throw new StoreError('TooLarge', message)
+    return atRest(key, value, { seal: this.#parts.seal, most: this.maxValueBytes })
   }
 
   #opened(key: ObjectKey, stored: Uint8Array): Uint8Array {
@@ -748,10 +728,6 @@ function doneBy(change: Change, { value, ifRevision }: Writing): Done | undefine
   return isThis ? object : undefined
 }
 
-function closed(): StoreError {
-  return new StoreError('Closed', 'the store is closed')
-}
-
 function unknownOutcome({ resource, name }: ObjectKey, cause: unknown): StoreError {
   return new StoreError('Unavailable', `etcd did not say whether "${resource}/${name}" was written`, { cause })
 }
@@ -778,10 +754,4 @@ function asStoreError(error: unknown): unknown {
 
 function later(a: Buffer, b: Buffer): Buffer {
   return Buffer.compare(a, b) > 0 ? a : b
-}
-
-function contains(value: Uint8Array, texts: readonly string[] | undefined): boolean {
-  if (texts === undefined) return true
-  const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
-  return texts.some((text) => bytes.includes(text))
 }

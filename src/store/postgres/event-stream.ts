@@ -3,6 +3,7 @@
 import type { Revision } from '#apimachinery/meta/index.ts'
 import { isAborted, sleep } from '#async/index.ts'
 import { keyOf, revisionOf, type Change, type EventLog } from '#store/event-log.ts'
+import { DeliveryWaiters } from '#store/shared-server.ts'
 import { isStoreError, StoreError, type ObjectKey } from '#store/store.ts'
 
 /** A page of changes in the order of revisions. */
@@ -24,24 +25,18 @@ interface EventStreamOptions {
   readonly signal: AbortSignal
 }
 
-interface Waiter {
-  readonly revision: number
-  readonly resolve: (nothing: undefined) => void
-  readonly reject: (error: StoreError) => void
-}
-
 const [firstRetryMs, lastRetryMs] = [50, 2000]
 
 export class EventStream {
   readonly #options: EventStreamOptions
-  readonly #waiters = new Set<Waiter>()
+  readonly #waiters: DeliveryWaiters
   #reading: Promise<void> | undefined
   #isAsked = false
-  #failure: StoreError | undefined
   #last: { readonly revision: Revision; readonly key: ObjectKey } | undefined
 
   constructor(options: EventStreamOptions) {
     this.#options = options
+    this.#waiters = new DeliveryWaiters(options.log)
   }
 
   /** The last change that was delivered. */
@@ -80,20 +75,12 @@ export class EventStream {
 
   /** Resolves when every change up to this revision was delivered. */
   reached(revision: number): Promise<undefined> {
-    if (this.#options.log.revision >= revision) return Promise.resolve(undefined)
-    if (this.#failure) return Promise.reject(this.#failure)
-    const { promise, resolve, reject } = Promise.withResolvers<undefined>()
-    this.#waiters.add({ revision, resolve, reject })
-    this.ask()
-    return promise
+    return this.#waiters.reached(revision, () => this.ask())
   }
 
   /** Ends the log and all that wait for it. */
   fail(error: StoreError): void {
-    this.#failure ??= error
-    this.#options.log.fail(error)
-    for (const { reject } of this.#waiters) reject(error)
-    this.#waiters.clear()
+    this.#waiters.fail(error)
   }
 
   async ended(): Promise<void> {
@@ -103,13 +90,13 @@ export class EventStream {
   async #readAll(): Promise<void> {
     const { log, read, onProblem, signal } = this.#options
     let retryMs = firstRetryMs
-    while (this.#isAsked && !signal.aborted && this.#failure === undefined) {
+    while (this.#isAsked && !signal.aborted && this.#waiters.failure === undefined) {
       this.#isAsked = false
       try {
         const { changes, upTo, hasMore } = await read(log.revision)
         this.#deliver(changes.filter((change) => revisionOf(change) > log.revision))
         if (upTo > log.revision) log.progress(upTo)
-        this.#tell()
+        this.#waiters.tell()
         retryMs = firstRetryMs
         if (this.#wasAsked()) continue
         this.#isAsked = hasMore || this.#waiters.size > 0
@@ -146,15 +133,6 @@ export class EventStream {
     }
     this.#last = { revision: revisionOf(last), key: keyOf(last) }
     log.flush()
-    this.#tell()
-  }
-
-  #tell(): void {
-    const { log } = this.#options
-    for (const waiter of this.#waiters) {
-      if (waiter.revision > log.revision) continue
-      this.#waiters.delete(waiter)
-      waiter.resolve(undefined)
-    }
+    this.#waiters.tell()
   }
 }

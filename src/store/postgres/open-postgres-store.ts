@@ -10,7 +10,8 @@ import { abortable, isAborted } from '#async/index.ts'
 import { ClustersByResource } from '#store/clusters-by-resource.ts'
 import { EventLog, keyOf, lastStates, revisionOf, sizeOf, watchLog, type Change } from '#store/event-log.ts'
 import type { KeyRange } from '#store/key-bytes.ts'
-import { openedValue, sealedValue, type Seal } from '#store/seal.ts'
+import { openedValue } from '#store/seal.ts'
+import { atRest, closedStore, containsAny, type SharedServerOptions } from '#store/shared-server.ts'
 import {
   isStoreError,
   StoreError,
@@ -21,7 +22,6 @@ import {
   type Store,
   type StoredObject,
   type StoreEvent,
-  type Succession,
   type Updating,
   type Waiting,
 } from '#store/store.ts'
@@ -31,31 +31,14 @@ import { quoted } from './schema.ts'
 import { asStoreError, isOutage, Servers, type PostgresServers, type Row, type Session } from './servers.ts'
 import { channelOf, Writer, type StoredRow, type Written } from './writer.ts'
 
-export interface PostgresStoreOptions {
+export interface PostgresStoreOptions extends SharedServerOptions {
   readonly servers: PostgresServers
   /** The schema with the tables; it is created if it is missing. */
   readonly schema: string
-  /**
-   * The directory or installation that the data belong to: another one is refused. A successor with the same name takes
-   * over at once.
-   */
-  readonly owner: string
-  /** Seals Secrets. */
-  readonly seal: Seal
-  /**
-   * For an installation of several processes: for how many milliseconds this process may still write to a logical
-   * cluster. Absent: this process is the only one, and takes over from any predecessor.
-   */
-  readonly mayWriteForMs?: (cluster: ClusterId) => number
-  /** For a schema without data. If it has data, they must have this id. */
-  readonly succession?: Succession
-  /** True: a schema without data is refused. */
-  readonly mustExist?: boolean
   /** Milliseconds of history that is kept for watches. Default 5 min, as in kube-apiserver. */
   readonly historyMs?: number
   /** Size limit of one value. Default 3 MiB, the request limit of kube-apiserver. */
   readonly maxValueBytes?: number
-  readonly onProblem?: (message: string, error: unknown) => void
 }
 
 const defaultHistoryMs = 5 * 60_000
@@ -310,7 +293,7 @@ class PostgresStore implements Store {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#life.abort()
-    const error = closed()
+    const error = closedStore()
     this.stream.fail(error)
     await this.#writer.close(error)
     await this.#running
@@ -437,7 +420,7 @@ class PostgresStore implements Store {
   /** Runs a question again while another server may answer it; the errors are those of a Store. */
   async #asked<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
     signal.throwIfAborted()
-    if (this.#life.signal.aborted) throw closed()
+    if (this.#life.signal.aborted) throw closedStore()
     const answer = (async () => {
       const deadline = performance.now() + askAfterMs
       for (;;) {
@@ -469,11 +452,7 @@ class PostgresStore implements Store {
   }
 
   #toStore(key: ObjectKey, value: Uint8Array): Uint8Array {
-    const stored = sealedValue(this.#parts.options.seal, key, value)
-    const bytes = Math.max(value.length, stored.length)
-    if (bytes <= this.maxValueBytes) return stored
-    const message = `"${key.resource}/${key.name}" has ${bytes} bytes, more than the limit of ${this.maxValueBytes}`
-    throw new StoreError('TooLarge', message)
+    return atRest(key, value, { seal: this.#parts.options.seal, most: this.maxValueBytes })
   }
 
   #object(key: ObjectKey, { revision, created, value }: StoredRow): StoredObject {
@@ -564,7 +543,7 @@ class Listing {
   }
 
   add(object: StoredObject): void {
-    if (!contains(object.value, this.#containing)) return
+    if (!containsAny(object.value, this.#containing)) return
     if (this.items.length < this.#limit) this.items.push(object)
     else this.next ??= this.items.at(-1)?.key
   }
@@ -574,14 +553,4 @@ interface Rest {
   readonly ranges: readonly KeyRange[]
   /** Where the reading goes on; absent: at the start of the first range. */
   readonly key: Buffer | undefined
-}
-
-function contains(value: Uint8Array, texts: readonly string[] | undefined): boolean {
-  if (texts === undefined) return true
-  const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
-  return texts.some((text) => bytes.includes(text))
-}
-
-function closed(): StoreError {
-  return new StoreError('Closed', 'the store is closed')
 }
